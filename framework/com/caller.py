@@ -1,0 +1,135 @@
+"""Who sends: an instance on a replica, or a client's session (a transaction, P0 §2). Its context, its calls.
+
+A caller's context says what must be delivered before anything it sends from now on (PROTOCOL §4). Requests that
+only read are kept apart: they matter to later requests of their own instance and are forgotten with it (P1 §4).
+"""
+
+from collections.abc import Sequence
+
+from framework.com import receipt as receipts
+from framework.com.context import Context, Known
+from framework.com.events import Outgoing
+from framework.com.messages import Ancestor, Dest, Kind, Mark, Response, WireContext
+from framework.com.receipt import Receipt
+from framework.errors import BadRequest
+from framework.ids import GroupId, Invocation, ObjectName, Replica, Sid, object_of
+
+
+class Call:
+    """A transmission whose responses are or will be wanted."""
+
+    __slots__ = ("deadline", "dests", "got", "group", "number", "receipt", "received", "seqs", "silent")
+
+    def __init__(self, number: int, group: GroupId, dests: tuple[Dest, ...]) -> None:
+        self.number = number
+        self.group = group
+        self.seqs: dict[Replica, int] = dict(dests)
+        self.dests = tuple(self.seqs)
+        self.got: dict[Replica, Response] = {}  # in the order of arrival
+        self.receipt: Receipt | None = None  # what the caller waits for now
+        self.deadline: float | None = None
+        self.received = False  # the receipt is over: what comes now is not received
+        self.silent: set[ObjectName] = {object_of(d) for d in self.dests}  # objects that have not answered at all
+
+    @property
+    def finished(self) -> bool:
+        return len(self.got) == len(self.dests)
+
+    def take(self, response: Response) -> bool:
+        """Keep a response. False if it is not one of this call, or came before."""
+        if response.replica not in self.dests or response.replica in self.got:
+            return False
+        self.got[response.replica] = response
+        self.silent.discard(object_of(response.replica))
+        return True
+
+    def significant(self) -> tuple[Response, ...] | None:
+        """The responses that complete the receipt, the most significant one last; None while it is incomplete.
+
+        As they came: a drec of three responses that are all here receives the first of them only."""
+        assert self.receipt is not None
+        got: list[Replica] = []
+        for replica in self.got:
+            got.append(replica)
+            if receipts.complete(self.receipt, self.dests, got):
+                return tuple(self.got[r] for r in got)
+        return None
+
+
+class Caller:
+    __slots__ = (
+        "acted",
+        "calls",
+        "chain",
+        "cid",
+        "client",
+        "context",
+        "copies",
+        "invocation",
+        "joins",
+        "no",
+        "reads",
+        "sid",
+    )
+
+    def __init__(self, sid: Sid, cid: Sid, client: str, invocation: Invocation) -> None:
+        self.sid = sid
+        self.cid = cid
+        self.client = client  # "" for an instance
+        self.invocation = invocation
+        self.chain: tuple[Ancestor, ...] = ()  # itself and its ancestors that wait for what it does
+        self.copies = 1  # replicas that make the same calls
+        self.no = 0
+        self.context = Context()
+        self.reads = Context()
+        self.joins = Context()
+        self.calls: dict[int, Call] = {}
+        self.acted = False  # has it sent or received anything?
+
+    def knows(self, known: Known) -> WireContext:
+        """What the next message carries."""
+        self.context.prune(known)
+        if not self.reads:
+            return self.context.wire()
+        self.reads.prune(known)
+        both = self.context.copy()
+        both.merge(self.reads)
+        return both.wire()
+
+    def leaves(self, known: Known) -> WireContext:
+        """What its response carries: reads are forgotten with it."""
+        self.context.prune(known)
+        return self.context.wire()
+
+    def sent(self, dest: Dest, mark: Mark, kind: Kind, readonly: bool) -> None:
+        self.acted = True
+        if readonly:
+            self.reads.add(dest.replica, mark)
+        else:
+            self.context.replace(dest.replica, mark)
+            self.reads.drop(dest.replica)
+        if kind != "oneway" and any(a.object == object_of(dest.replica) for a in self.chain):
+            self.joins.add(dest.replica, mark)
+
+    def received(self, responses: Sequence[Response]) -> None:
+        """Completing a receipt merges the contexts of what was received, and of nothing else."""
+        self.acted = True
+        for response in responses:
+            self.context.merge_wire(response.context)
+
+    def check_chain(self, parts: Sequence[Outgoing]) -> None:
+        """A call back to an object of its own chain joins the instance that waits for it. That works only where
+        this instance runs: elsewhere the order of the two could differ from replica to replica."""
+        for part in parts:
+            for ancestor in self.chain:
+                if ancestor.object != part.object:
+                    continue
+                if len(parts) > 1:
+                    raise BadRequest(
+                        f"a pcast with {part.object}, which waits for this call: call it back by ucast or mcast"
+                    )
+                if not set(part.replicas) <= set(ancestor.replicas):
+                    raise BadRequest(
+                        f"a call back to {part.object} at {', '.join(part.replicas)}: its instance that waits for "
+                        f"this call runs at {', '.join(ancestor.replicas)} only; call it there"
+                    )

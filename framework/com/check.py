@@ -1,0 +1,124 @@
+"""What a frame from a peer must satisfy before anything of it is taken over.
+
+A frame is judged whole and first; only then is it applied. So a bad one leaves the state as it was. What can only be
+judged while applying (a proposal for a request nobody knows) is dropped by itself, and told.
+"""
+
+from framework.com.messages import (
+    Announce,
+    Delivered,
+    Dest,
+    Frame,
+    Part,
+    Proposal,
+    Request,
+    Response,
+    WireContext,
+)
+from framework.com.view import Directory
+from framework.errors import BadMessage
+from framework.ids import Node, Replica, node_of, object_of
+
+_MANY = 1 << 53  # no counter ever gets there; keeps arithmetic and wire format far from their ends
+_LONG = 1 << 20  # longest range of marks above the contiguous part
+
+
+class Checker:
+    def __init__(self, node: Node, directory: Directory) -> None:
+        self.node = node
+        self.directory = directory
+        self._replicas = {r for p in directory.objects.values() for r in p.replicas}
+
+    def frame(self, frame: Frame, peer: Node) -> None:
+        """Raise BadMessage if this frame cannot come from this peer."""
+        if frame.source != peer:
+            raise BadMessage(f"frame {frame.number} from {peer}: says it comes from {frame.source!r}")
+        if frame.view != self.directory.view.version:
+            raise BadMessage(
+                f"frame {frame.number} from {peer}: view {frame.view}, but {self.node} is in view "
+                f"{self.directory.view.version}"
+            )
+        if not 0 <= frame.clock < _MANY:
+            raise BadMessage(f"frame {frame.number} from {peer}: clock {frame.clock} is out of range")
+
+    def messages(self, frame: Frame, arrived: dict[tuple[Node, Replica], int]) -> None:
+        """The messages of a frame that is next in order. ``arrived`` has the last number of each origin."""
+        for i, message in enumerate(frame.messages):
+            where = f"message {i} ({type(message).__name__}) of frame {frame.number} from {frame.source}"
+            if message.view != frame.view:
+                raise BadMessage(f"{where}: view {message.view} in a frame of view {frame.view}")
+            if isinstance(message, Request):
+                self._request(message, frame.source, where, arrived)
+            elif isinstance(message, Delivered):
+                self._delivered(message, frame.source, where)
+            else:
+                self._from(message.replica, frame.source, where)
+                if isinstance(message, Proposal):
+                    self._proposal(message, where)
+                elif isinstance(message, Response):
+                    self._context(message.context, where)
+                    self._context(message.joins, where)
+
+    def _request(self, m: Request, source: Node, where: str, arrived: dict[tuple[Node, Replica], int]) -> None:
+        if node_of(m.group.replica) != source:
+            raise BadMessage(f"{where}: group {m.group} was not sent by {source}")
+        if m.target not in self._replicas or node_of(m.target) != self.node:
+            raise BadMessage(f"{where}: target {m.target!r} is not on {self.node}")
+        if m.target not in (d.replica for d in m.dests):
+            raise BadMessage(f"{where}: target {m.target} is not among its destinations")
+        self._group(m.dests, m.parts, m.number, where)
+        if m.copies < 1 or m.done < 0 or not m.invocation.path or min(m.invocation.path) < 0:
+            raise BadMessage(f"{where}: copies {m.copies}, done {m.done}, invocation {m.invocation}")
+        for ancestor in m.chain:
+            if ancestor.object not in self.directory.objects or not 0 < ancestor.length < len(m.invocation.path):
+                raise BadMessage(f"{where}: ancestor {ancestor.object!r} of length {ancestor.length}")
+        self._context(m.context, where)
+        seq = next(d.seq for d in m.dests if d.replica == m.target)
+        expected = arrived.get((source, m.target), 0) + 1
+        if seq != expected:
+            raise BadMessage(f"{where}: request {seq} from {source} to {m.target}; {expected} is the next expected")
+        arrived[(source, m.target)] = seq
+
+    def _group(self, dests: tuple[Dest, ...], parts: tuple[Part, ...], number: int, where: str) -> None:
+        replicas = [d.replica for d in dests]
+        unknown = [r for r in replicas if r not in self._replicas]
+        if unknown or len(set(replicas)) != len(replicas):
+            raise BadMessage(f"{where}: destinations {replicas} name an unknown replica or one twice")
+        objects = [p.object for p in parts]
+        if len(set(objects)) != len(objects) or set(objects) != {object_of(r) for r in replicas}:
+            raise BadMessage(f"{where}: parts {objects} do not fit the destinations {replicas}")
+        if not 0 < number < _MANY or any(not 0 < d.seq < _MANY for d in dests):
+            raise BadMessage(f"{where}: number {number} or a sequence number is out of range")
+
+    def _proposal(self, m: Proposal, where: str) -> None:
+        if not 0 < m.number < _MANY:
+            raise BadMessage(f"{where}: proposes {m.number}, out of range")
+        announce: Announce | None = m.announce
+        if announce is not None:
+            self._group(announce.dests, announce.parts, announce.number, where)
+            replicas = {d.replica for d in announce.dests}
+            if m.replica not in replicas or not any(node_of(r) == self.node for r in replicas):
+                raise BadMessage(f"{where}: announces a request that does not concern {self.node}")
+            if announce.number > m.number:
+                raise BadMessage(f"{where}: proposes {m.number}, below the origin stamp {announce.number}")
+
+    def _from(self, replica: Replica, source: Node, where: str) -> None:
+        if replica not in self._replicas or node_of(replica) != source:
+            raise BadMessage(f"{where}: replica {replica!r} is not on {source}")
+
+    def _context(self, context: WireContext, where: str) -> None:
+        for at, marks in context:
+            if at not in self._replicas:
+                raise BadMessage(f"{where}: its context names the unknown replica {at!r}")
+            for origin, seq in marks:
+                if origin not in self.directory.view.members or not 0 < seq < _MANY:
+                    raise BadMessage(f"{where}: its context names request {seq} of {origin!r} to {at}")
+
+    def _delivered(self, m: Delivered, source: Node, where: str) -> None:
+        for at, origin, ranges in m.marks:
+            self._from(at, source, where)
+            if origin not in self.directory.view.members:
+                raise BadMessage(f"{where}: marks of the unknown origin {origin!r}")
+            for first, last in ranges:
+                if not 0 < first <= last < _MANY or (first > 1 and last - first > _LONG):
+                    raise BadMessage(f"{where}: range {first}..{last} of {origin} at {at} is out of range")

@@ -1,0 +1,79 @@
+"""The sparse object vector (PROTOCOL §4): per destination replica, the requests that must come first.
+
+Entries are sets, not maxima: of two requests from one node, the later may be deliverable while the earlier waits,
+and a maximum would order what nothing relates.
+"""
+
+from framework.com.messages import Mark, WireContext
+from framework.com.ranges import Ranges
+from framework.ids import Node, Replica
+
+
+class Known:
+    """What this node knows to be delivered, per replica and origin. Context entries found here are dropped."""
+
+    __slots__ = ("_at",)
+
+    def __init__(self) -> None:
+        self._at: dict[Replica, dict[Node, Ranges]] = {}
+
+    def ranges(self, at: Replica, origin: Node) -> Ranges:
+        return self._at.setdefault(at, {}).setdefault(origin, Ranges())
+
+    def has(self, at: Replica, mark: Mark) -> bool:
+        by_origin = self._at.get(at)
+        ranges = by_origin.get(mark[0]) if by_origin else None
+        return ranges is not None and mark[1] in ranges
+
+
+class Context:
+    __slots__ = ("entries",)
+
+    def __init__(self, entries: dict[Replica, set[Mark]] | None = None) -> None:
+        self.entries: dict[Replica, set[Mark]] = entries if entries is not None else {}
+
+    def __bool__(self) -> bool:
+        return bool(self.entries)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.entries.values()))
+
+    def at(self, at: Replica) -> set[Mark]:
+        return self.entries.get(at, set())
+
+    def add(self, at: Replica, mark: Mark) -> None:
+        self.entries.setdefault(at, set()).add(mark)
+
+    def replace(self, at: Replica, mark: Mark) -> None:
+        """After sending m to a replica the entry is just {m}: m itself waits for what it replaced."""
+        self.entries[at] = {mark}
+
+    def drop(self, at: Replica) -> None:
+        self.entries.pop(at, None)
+
+    def merge(self, other: "Context") -> None:
+        for at, marks in other.entries.items():
+            mine = self.entries.get(at)
+            if mine is None:
+                self.entries[at] = set(marks)
+            else:
+                mine |= marks
+
+    def merge_wire(self, wire: WireContext) -> None:
+        for at, marks in wire:
+            self.entries.setdefault(at, set()).update(marks)
+
+    def copy(self) -> "Context":
+        return Context({at: set(marks) for at, marks in self.entries.items()})
+
+    def prune(self, known: Known) -> None:
+        """Drop what is known to be delivered."""
+        for at in list(self.entries):
+            left = {m for m in self.entries[at] if not known.has(at, m)}
+            if left:
+                self.entries[at] = left
+            else:
+                del self.entries[at]
+
+    def wire(self) -> WireContext:
+        return tuple((at, tuple(sorted(self.entries[at]))) for at in sorted(self.entries))

@@ -1,0 +1,57 @@
+"""Compatibility identifiers and the history they divide (PROTOCOL §3, §4).
+
+An epoch is a set of footprints that are all compatible with each other. An instance that conflicts with one of them
+opens the next epoch. Only then does what the earlier instances knew become a predecessor of what later ones send:
+compatible instances do not inherit each other's history. That is what the cid is for.
+
+The footprints of instances still running when an epoch opens belong to the new one as well. They need no copying:
+while an instance runs, its slots are in the replica's ``running`` index; when it commits, they are added to the epoch
+that is then current, the one its context goes to.
+"""
+
+from collections.abc import Container
+
+from framework.com.context import Context, Known
+from framework.ids import Sid
+
+#: An epoch may be closed early at any time: that only orders more. It keeps the set of slots bounded.
+BOUND = 4096
+
+
+class Epoch:
+    __slots__ = ("base", "bound", "cid", "context", "slots")
+
+    def __init__(self, bound: int = BOUND) -> None:
+        self.bound = bound
+        self.cid: Sid | None = None
+        self.slots: set[str] = set()  # places of the footprints of this epoch
+        self.base = Context()  # what every new instance inherits
+        self.context = Context()  # what instances of this epoch committed
+
+    def enter(
+        self, sid: Sid, places: tuple[str, ...], meets: tuple[str, ...], running: Container[str], known: Known
+    ) -> Sid:
+        """The cid of an instance that starts now."""
+        if self.cid is None or self._clashes(meets, running) or len(self.slots) > self.bound:
+            self._open(sid, known)
+        self.slots.update(places)
+        assert self.cid is not None
+        return self.cid
+
+    def commit(self, places: tuple[str, ...], context: Context) -> None:
+        """An instance ends well: its footprint and its context are part of the current epoch."""
+        self._carry(places)
+        self.context.merge(context)
+
+    def _clashes(self, meets: tuple[str, ...], running: Container[str]) -> bool:
+        return any(slot in self.slots or slot in running for slot in meets)
+
+    def _carry(self, places: tuple[str, ...]) -> None:
+        self.slots.update(places)
+
+    def _open(self, sid: Sid, known: Known) -> None:
+        self.cid = sid
+        self.slots.clear()
+        self.base.merge(self.context)
+        self.base.prune(known)
+        self.context = Context()

@@ -1,0 +1,211 @@
+"""What goes into ``Com.step`` and what comes out of it.
+
+A driver (the simulator, the node) feeds events and carries out effects. The com layer neither performs methods nor
+sends bytes nor knows the time. Effects marked *told* change nothing; they say what happened, for the trace.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+
+from framework.com.messages import Dest, Kind, Part, Request, Transmission, WireContext
+from framework.com.receipt import Receipt
+from framework.footprint import Footprint
+from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid, Stamp
+
+
+class Event(msgspec.Struct):
+    pass
+
+
+class Outgoing(NamedTuple):
+    """One part of a transmission: what to do to which replicas of one object."""
+
+    object: ObjectName
+    footprint: Footprint
+    args: bytes
+    replicas: tuple[Replica, ...]
+
+
+class Submit(Event):
+    """A client (by name) or an instance (by sid) sends requests in one act.
+
+    ``call`` is the caller's own number of this call, and part of the invocation id: replicas of a caller must number
+    alike, and a client that repeats a call through another node gives the same number. With a receipt the caller
+    waits at once (synchronous); without one it may Collect later (asynchronous).
+    """
+
+    caller: Sid | str
+    call: int
+    kind: Kind
+    transmission: Transmission
+    parts: tuple[Outgoing, ...]
+    receipt: Receipt | None = None
+    deadline: float | None = None
+    context: WireContext = ()  # of the client's session, when it comes from another node
+    done: int = 0  # the client has all its answers to calls below this number
+
+
+class Collect(Event):
+    """Wait for the responses of an asynchronous call."""
+
+    caller: Sid | str
+    call: int
+    receipt: Receipt
+    deadline: float | None = None
+
+
+class Completed(Event):
+    """The driver has performed an instance. ``ok`` False: it raised and its effect is undone (abort)."""
+
+    sid: Sid
+    ok: bool
+    body: bytes = b""
+    output: bool = False
+
+
+class Leave(Event):
+    """A client session is over."""
+
+    client: str
+
+
+class Arrived(Event):
+    """Bytes from a peer."""
+
+    peer: Node
+    data: bytes
+
+
+class Writable(Event):
+    """The transport to a peer can take a frame."""
+
+    peer: Node
+
+
+class Connected(Event):
+    """The transport to a peer is new: send again what it has not acknowledged."""
+
+    peer: Node
+
+
+class Tick(Event):
+    """Time has passed."""
+
+
+AnyEvent = Submit | Collect | Completed | Leave | Arrived | Writable | Connected | Tick
+
+
+class Effect(msgspec.Struct, frozen=True):
+    pass
+
+
+class Wake(Effect, frozen=True):
+    """Something waits for this peer: give Writable when the transport can take a frame."""
+
+    peer: Node
+
+
+class Transmit(Effect, frozen=True):
+    peer: Node
+    data: bytes
+
+
+class Deliver(Effect, frozen=True):
+    """Perform this request: a new instance. Answer with Completed."""
+
+    sid: Sid
+    cid: Sid
+    replica: Replica
+    request: Request
+    footprint: Footprint
+    stamp: Stamp
+    way: str  # "fast", "slow", or "none" where no agreement was needed
+
+
+class Response(NamedTuple):
+    replica: Replica
+    status: str
+    body: bytes
+
+
+class Received(Effect, frozen=True):
+    """A receipt is complete, or its deadline has passed (``complete`` False, with the responses there are)."""
+
+    caller: Sid
+    client: str  # "" for an instance
+    call: int
+    group: GroupId
+    receipt: Receipt
+    responses: tuple[Response, ...]
+    complete: bool
+    context: WireContext  # for a client to keep: its session context
+
+
+class Ended(Effect, frozen=True):
+    """Told: an instance has ended, its conflict slots are free, its response leaves."""
+
+    sid: Sid
+    replica: Replica
+    invocation: Invocation
+    committed: bool
+
+
+class Sent(Effect, frozen=True):
+    """Told: a message group was sent."""
+
+    caller: Sid
+    cid: Sid
+    call: int
+    group: GroupId
+    invocation: Invocation
+    kind: Kind
+    transmission: Transmission
+    dests: tuple[Dest, ...]
+    parts: tuple[Part, ...]
+    number: int
+    ordered: bool
+    entries: int  # context entries it carries
+
+
+class Landed(Effect, frozen=True):
+    """Told: a request reached its destination."""
+
+    replica: Replica
+    group: GroupId
+    invocation: Invocation
+
+
+class Proposed(Effect, frozen=True):
+    """Told: a request has a place here."""
+
+    replica: Replica
+    group: GroupId
+    stamp: Stamp
+
+
+class Agreed(Effect, frozen=True):
+    """Told: the stamp of a request is safe here."""
+
+    replica: Replica
+    group: GroupId
+    stamp: Stamp
+    way: str
+
+
+class Duplicate(Effect, frozen=True):
+    """Told: another copy of a call that is performed here once; it is answered, not performed."""
+
+    replica: Replica
+    group: GroupId
+    invocation: Invocation
+
+
+class Dropped(Effect, frozen=True):
+    """Told: something from a peer was of no use, and why."""
+
+    peer: Node
+    why: str
+
+
+AnyEffect = Wake | Transmit | Deliver | Received | Ended | Sent | Landed | Proposed | Agreed | Duplicate | Dropped

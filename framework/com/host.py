@@ -1,0 +1,233 @@
+"""One replica: its queue, its epochs, its replies, and the instances that perform requests here."""
+
+from typing import TYPE_CHECKING
+
+from framework.com import order as orders
+from framework.com.caller import Caller
+from framework.com.context import Context
+from framework.com.epoch import Epoch
+from framework.com.events import Agreed, Completed, Deliver, Duplicate, Ended, Landed, Proposed
+from framework.com.messages import Ancestor, Announce, Dest, Known, Mark, Proposal, Request, Response
+from framework.com.order import Entry, Order
+from framework.com.replies import Replies, Reply
+from framework.com.view import Placement
+from framework.ids import GroupId, Node, Replica, Sid, node_of
+
+if TYPE_CHECKING:
+    from framework.com.core import Com
+
+
+class Instance(Caller):
+    """A method being performed on this replica."""
+
+    __slots__ = ("entry", "finished", "reply")
+
+    def __init__(self, sid: Sid, cid: Sid, entry: Entry, reply: Reply) -> None:
+        request = entry.request
+        assert request is not None
+        super().__init__(sid, cid, "", request.invocation)
+        self.entry = entry
+        self.reply = reply
+        self.finished: Completed | None = None
+
+
+class Host:
+    def __init__(self, com: "Com", placement: Placement, replica: Replica) -> None:
+        self.com = com
+        self.name = placement.name
+        self.replica = replica
+        self.order = Order(replica, placement.relation)
+        self.epoch = Epoch()
+        self.replies = Replies()
+        self.arrived: dict[Node, int] = {}  # last sequence number from each origin
+        self._ending: dict[Sid, Instance] = {}  # performed, but calls they depend on are not over
+
+    # requests come
+
+    def arrive(self, request: Request) -> None:
+        seq = next(d.seq for d in request.dests if d.replica == self.replica)
+        origin = node_of(request.group.replica)
+        self.arrived[origin] = seq
+        if self.com.told:
+            self.com.tell(Landed(self.replica, request.group, request.invocation))
+        preds: tuple[Mark, ...] = ()
+        for at, marks in request.context:
+            if at == self.replica:
+                preds = marks
+        performed = self._performed(request)
+        self.order.arrive(request, (origin, seq), preds, performed)
+        self.flush()
+
+    def has_had(self, group: GroupId, seq: int) -> bool:
+        """Is this request here, or was it?"""
+        return seq <= self.arrived.get(node_of(group.replica), 0)
+
+    def _performed(self, request: Request) -> bool:
+        return request.invocation in self.replies
+
+    def flush(self) -> None:
+        """Carry out what the queue says."""
+        out = self.order.out
+        while out:
+            self.order.out = []
+            for what, entry in out:
+                if what is orders.START:
+                    self._start(entry)
+                elif what is orders.SETTLED:
+                    assert entry.mark is not None
+                    self.com.settled(self.replica, entry.mark)
+                elif what is orders.PROPOSE:
+                    self._propose(entry)
+                elif what is orders.VOID:
+                    self._duplicate(entry)
+                elif what is orders.KNOWN:
+                    self._spread(entry, Known(self.com.view, entry.group, self.replica))
+                elif self.com.told:
+                    assert entry.stamp is not None
+                    self.com.tell(Agreed(self.replica, entry.group, entry.stamp, way(entry)))
+            out = self.order.out
+        if self._ending:
+            for instance in list(self._ending.values()):
+                self.try_end(instance)
+
+    def _propose(self, entry: Entry) -> None:
+        """To every destination; with an announcement for those that may not have the request yet."""
+        assert entry.proposal is not None and entry.request is not None
+        number = entry.proposal.number
+        self.com.clock_at_least(number)
+        if self.com.told:
+            self.com.tell(Proposed(self.replica, entry.group, entry.proposal))
+        view = self.com.view
+        plain = Proposal(view, entry.group, self.replica, number)
+        full: Proposal | None = None
+        origin = node_of(entry.group.replica)
+        have = {node_of(r) for r in entry.proposals or ()}
+        for node in self._peers(entry):
+            if node == origin or (node in have and node != self.com.node):
+                self.com.post(node, plain)
+                continue
+            if full is None:
+                request = entry.request
+                announce = Announce(request.number, request.dests, request.parts)
+                full = Proposal(view, entry.group, self.replica, number, announce)
+            self.com.post(node, full)
+
+    def _spread(self, entry: Entry, message: Known) -> None:
+        for node in self._peers(entry):
+            self.com.post(node, message)
+
+    def _peers(self, entry: Entry) -> list[Node]:
+        """Nodes of the other destinations; this one, too, when it has several of them (pcast)."""
+        return sorted({node_of(d) for d in entry.dests if d != self.replica})
+
+    # instances start and end
+
+    def _start(self, entry: Entry) -> None:
+        request = entry.request
+        assert request is not None and entry.stamp is not None
+        self.com.clock_at_least(entry.stamp.number)
+        sid = Sid(self.com.tick(), self.replica)
+        cid = self.epoch.enter(sid, entry.places, entry.meets, self.order.running, self.com.known)
+        instance = Instance(sid, cid, entry, self.replies.start(request))
+        instance.context = self._inherit(request)
+        mine = tuple(d.replica for d in request.dests if d.replica.partition("@")[0] == self.name)
+        instance.copies = len(mine)
+        instance.chain = (*request.chain, Ancestor(self.name, len(request.invocation.path), mine))
+        self.com.instances[sid] = instance
+        self.com.callers[sid] = instance
+        self.com.tell(Deliver(sid, cid, self.replica, request, entry.footprint, entry.stamp, way(entry)))
+
+    def _inherit(self, request: Request) -> Context:
+        """Base, the request's context, and the other instances of its message group (PROTOCOL §4)."""
+        context = self.epoch.base.copy()
+        context.merge_wire(request.context)
+        origin = node_of(request.group.replica)
+        for dest in self._siblings(request):
+            context.add(dest.replica, (origin, dest.seq))
+        return context
+
+    def _siblings(self, request: Request) -> list[Dest]:
+        return [d for d in request.dests if d.replica != self.replica]
+
+    def complete(self, instance: Instance, event: Completed) -> None:
+        instance.finished = event
+        self._ending[instance.sid] = instance
+        self.try_end(instance)
+
+    def try_end(self, instance: Instance) -> None:
+        """It ends when each object it called has answered (P1: non-blocked instantiation), and when calls that
+        came back to this very replica have joined it: then they have joined it at every replica."""
+        if instance.sid not in self._ending or any(c.silent for c in instance.calls.values()):
+            return
+        for mark in instance.joins.at(self.replica):
+            if not self.order.has_joined(mark):
+                return
+        assert instance.finished is not None
+        self._end(instance, instance.finished)
+
+    def _end(self, instance: Instance, event: Completed) -> None:
+        entry, reply = instance.entry, instance.reply
+        del self._ending[instance.sid]
+        self.com.forget(instance)
+        if event.ok:
+            self._commit(instance)
+        reply.status = "ok" if event.ok else "error"
+        reply.body, reply.output = event.body, event.output
+        reply.context = instance.leaves(self.com.known)
+        reply.joins = instance.joins.wire()
+        assert entry.request is not None
+        self.com.tell(Ended(instance.sid, self.replica, instance.invocation, event.ok))
+        self._answer(entry.request, reply, True)
+        for request in self.replies.finish(instance.invocation, reply):
+            self._answer(request, reply, False)
+        self.order.end(entry)
+        self.flush()
+
+    def _commit(self, instance: Instance) -> None:
+        """A method that only reads and called nobody leaves no trace beyond its instance (P1 §4)."""
+        context = instance.context
+        if instance.entry.footprint.readonly and not instance.acted:
+            context = Context()
+        self.epoch.commit(instance.entry.places, context)
+
+    # answers
+
+    def _duplicate(self, entry: Entry) -> None:
+        request = entry.request
+        assert request is not None
+        if self.com.told:
+            self.com.tell(Duplicate(self.replica, entry.group, request.invocation))
+        reply = self.replies.get(request.invocation)
+        if reply is None:
+            gone = Reply(1)
+            gone.status = "OutcomeUnknown"
+            gone.body = b"performed before, but the reply is no longer kept"
+            self._answer(request, gone, False)
+        elif reply.status is None:
+            reply.waiting.append(request)
+        else:
+            self._answer(request, reply, False)
+
+    def _answer(self, request: Request, reply: Reply, performed: bool) -> None:
+        if request.kind != "oneway":
+            assert reply.status is not None
+            response = Response(
+                self.com.view,
+                request.group,
+                self.replica,
+                reply.status,
+                reply.body,
+                reply.output,
+                performed,
+                reply.context,
+                reply.joins,
+            )
+            self.com.post(node_of(request.group.replica), response)
+        self.replies.answered(request.invocation)
+
+
+def way(entry: Entry) -> str:
+    """How a stamp became safe; "none" where no agreement was needed."""
+    if not entry.ordered:
+        return "none"
+    return "fast" if entry.fast else "slow"

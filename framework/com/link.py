@@ -1,0 +1,183 @@
+"""One FIFO stream between two nodes, over anything that may lose, repeat or reorder frames (PROTOCOL §6, P3 §4.3).
+
+Frames that carry messages are numbered from 1. The receiver drops duplicates, keeps early frames until the gap is
+closed and asks for what is missing; the sender keeps frames until they are acknowledged and sends again from the
+first unacknowledged one. Frames with number 0 carry only clock, ack and ask; they are never sent again.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from framework.com.messages import AnyMessage, Frame, encode
+from framework.errors import BadMessage
+from framework.ids import Node
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """In the driver's unit of time; the defaults are seconds."""
+
+    delta: float = 0.05  # a node that had nothing to send for delta sends an empty frame (P3 §4.4)
+    ask_after: float = 0.02  # how long a gap may stay before it is asked for
+    resend_after: float = 0.1  # 2 delta: no acknowledgement for this long means lost
+    window: int = 256  # unacknowledged frames
+    batch: int = 512  # messages in one frame
+    burst: int = 32  # frames sent again at once
+
+
+class Link:
+    __slots__ = (
+        "_acked",
+        "_early",
+        "_expected",
+        "_next",
+        "_out",
+        "_unacked",
+        "ack_due",
+        "asked_at",
+        "gap_at",
+        "heard_at",
+        "peer",
+        "resend_at",
+        "sent_at",
+        "timing",
+    )
+
+    def __init__(self, peer: Node, timing: Timing) -> None:
+        self.peer = peer
+        self.timing = timing
+        self._out: deque[AnyMessage] = deque()
+        self._next = 1
+        self._unacked: deque[tuple[int, bytes]] = deque()
+        self._expected = 1
+        self._acked = 0  # what the peer has been told
+        self._early: dict[int, Frame] = {}
+        self.ack_due = False
+        self.gap_at: float | None = None  # since when a frame is missing
+        self.asked_at = float("-inf")
+        self.resend_at = float("inf")
+        self.heard_at = float("-inf")
+        self.sent_at = float("-inf")
+
+    # sending
+
+    def push(self, message: AnyMessage) -> bool:
+        """Queue a message. True if nothing was waiting before, so that the driver must be woken."""
+        self._out.append(message)
+        return len(self._out) == 1
+
+    @property
+    def queued(self) -> int:
+        return len(self._out)
+
+    @property
+    def unacked(self) -> int:
+        return len(self._unacked)
+
+    @property
+    def open(self) -> bool:
+        """Is there room in the window?"""
+        return len(self._unacked) < self.timing.window
+
+    def take(self, source: Node, view: int, clock: int, now: float) -> bytes | None:
+        """All that waits for this peer as one frame, if the window has room for it."""
+        if self._out and self.open:
+            count = min(len(self._out), self.timing.batch)
+            messages = tuple(self._out.popleft() for _ in range(count))
+            self._acked = self._expected - 1
+            data = encode(Frame(source, view, self._next, self._acked, self._ask(now), clock, messages))
+            self._unacked.append((self._next, data))
+            self._next += 1
+            if len(self._unacked) == 1:
+                self.resend_at = now + self.timing.resend_after
+        elif self.ack_due:
+            data = self.empty(source, view, clock, now)
+        else:
+            return None
+        self.ack_due = False
+        self.sent_at = now
+        return data
+
+    def empty(self, source: Node, view: int, clock: int, now: float) -> bytes:
+        self.sent_at = now
+        self.ack_due = False
+        self._acked = self._expected - 1
+        return encode(Frame(source, view, 0, self._acked, self._ask(now), clock))
+
+    def resend(self, now: float) -> list[bytes]:
+        """What is unacknowledged for too long, from the first on."""
+        if now < self.resend_at:
+            return []
+        return self.again(now)
+
+    def again(self, now: float, first: int = 0) -> list[bytes]:
+        self.resend_at = now + self.timing.resend_after
+        return [data for number, data in self._unacked if number >= first][: self.timing.burst]
+
+    def _ask(self, now: float) -> int:
+        if self.gap_at is None or now - max(self.gap_at, self.asked_at) < self.timing.ask_after:
+            return 0
+        self.asked_at = now
+        return self._expected
+
+    # receiving
+
+    def check(self, frame: Frame) -> None:
+        """Refuse what cannot be: acknowledged before it was sent, or far beyond the window."""
+        if not 0 <= frame.ack < self._next:
+            raise BadMessage(
+                f"frame {frame.number} from {self.peer}: acknowledges {frame.ack}, but the last one sent is "
+                f"{self._next - 1}"
+            )
+        if not 0 <= frame.number < self._expected + 4 * self.timing.window:
+            raise BadMessage(f"frame {frame.number} from {self.peer}: far beyond {self._expected}, the next expected")
+        if frame.number == 0 and frame.messages:
+            raise BadMessage(f"frame 0 from {self.peer}: an unnumbered frame carries messages")
+        if not 0 <= frame.ask < self._next:
+            raise BadMessage(f"frame {frame.number} from {self.peer}: asks for {frame.ask}, which was not sent")
+
+    @property
+    def hurry(self) -> bool:
+        """The peer may be about to run out of window: acknowledge soon."""
+        return self._expected - 1 - self._acked >= self.timing.window // 4
+
+    def preview(self, frame: Frame) -> list[Frame]:
+        """The frames that ``receive`` would give, without taking anything over."""
+        if frame.number != self._expected:
+            return []
+        ready, number = [frame], self._expected + 1
+        while number in self._early:
+            ready.append(self._early[number])
+            number += 1
+        return ready
+
+    def receive(self, frame: Frame, now: float, dropped: Callable[[str], None]) -> list[Frame]:
+        """The frames that are now in order; early ones are kept, duplicates dropped."""
+        self.heard_at = now
+        while self._unacked and self._unacked[0][0] <= frame.ack:
+            self._unacked.popleft()
+            self.resend_at = now + self.timing.resend_after
+        if not self._unacked:
+            self.resend_at = float("inf")
+        if frame.number == 0:
+            return []
+        self.ack_due = True
+        if frame.number < self._expected or frame.number in self._early:
+            dropped(f"frame {frame.number} from {self.peer} again; {self._expected} is the next expected")
+            return []
+        self._early[frame.number] = frame
+        ready: list[Frame] = []
+        while self._expected in self._early:
+            ready.append(self._early.pop(self._expected))
+            self._expected += 1
+        if not self._early:
+            self.gap_at = None
+        elif self.gap_at is None or ready:
+            self.gap_at = now
+        return ready
+
+    def wants_tick(self, now: float) -> bool:
+        """An empty frame is due: nothing sent for delta, or a gap to ask for."""
+        gap = self.gap_at is not None and now - max(self.gap_at, self.asked_at) >= self.timing.ask_after
+        return gap or now - self.sent_at >= self.timing.delta

@@ -1,0 +1,135 @@
+"""The only message types; they are also the wire types (ARCHITECTURE, "Chosen parts").
+
+Arrays with an integer tag, so that a proposal is a dozen bytes. Everything is ordered (tuples, sorted), so equal
+states give equal bytes: one seed, one trace (A11).
+"""
+
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from framework.errors import BadMessage
+from framework.footprint import Footprint
+from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid
+
+Kind = Literal["sync", "async", "oneway"]
+Transmission = Literal["ucast", "mcast", "pcast"]
+
+#: One request to one replica: (origin node, sequence number from that node to that replica). P3's SQ.
+Mark = tuple[Node, int]
+WireContext = tuple[tuple[Replica, tuple[Mark, ...]], ...]
+
+
+class Dest(NamedTuple):
+    """A destination of a message group, and the number the request has there."""
+
+    replica: Replica
+    seq: int
+
+
+class Ancestor(NamedTuple):
+    """An instance that waits for this request: where it runs, and the length of its invocation path."""
+
+    object: ObjectName
+    length: int
+    replicas: tuple[Replica, ...]
+
+
+class Part(NamedTuple):
+    """What a message group does to one object. An mcast has one part, a pcast several."""
+
+    object: ObjectName
+    footprint: Footprint
+
+
+class Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+    """Every message carries the view version (PROTOCOL §7)."""
+
+    view: int
+
+
+class Request(Message, tag=1, frozen=True):
+    group: GroupId
+    invocation: Invocation
+    kind: Kind
+    target: Replica
+    dests: tuple[Dest, ...]
+    parts: tuple[Part, ...]
+    number: int  # the origin stamp is (number, group)
+    ordered: bool  # needs agreement; judged once, by the origin
+    cid: Sid  # compatibility identifier of the sender instance
+    context: WireContext
+    chain: tuple[Ancestor, ...]
+    copies: int  # how many replicas of the caller make this same call
+    done: int  # the client has all answers to its calls below this number
+    args: bytes
+
+
+class Announce(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+    """What a destination needs to know of a request that it has not got yet (PROTOCOL §5.2)."""
+
+    number: int
+    dests: tuple[Dest, ...]
+    parts: tuple[Part, ...]
+
+
+class Proposal(Message, tag=2, frozen=True):
+    group: GroupId
+    replica: Replica
+    number: int
+    announce: Announce | None = None
+
+
+class Known(Message, tag=3, frozen=True):
+    """Slow path: the stamp is known at this replica (PROTOCOL §5.3)."""
+
+    group: GroupId
+    replica: Replica
+
+
+class Response(Message, tag=4, frozen=True):
+    group: GroupId
+    replica: Replica
+    status: str  # "ok", or the name of an error
+    body: bytes
+    output: bool  # P1's O/N: does it carry data?
+    performed: bool  # by this very copy: then the response also proves its delivery
+    context: WireContext
+    joins: WireContext  # calls that came back to objects of the caller's chain
+
+
+class Delivered(Message, tag=5, frozen=True):
+    """Delivered marks: per replica and origin, ranges (first, last) of sequence numbers (PROTOCOL §4)."""
+
+    marks: tuple[tuple[Replica, Node, tuple[tuple[int, int], ...]], ...]
+
+
+AnyMessage = Request | Proposal | Known | Response | Delivered
+
+
+class Frame(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+    """What crosses a link: numbered, or 0 for one that only carries ack, ask and clock (PROTOCOL §6)."""
+
+    source: Node
+    view: int
+    number: int
+    ack: int
+    ask: int  # please send again from this number; 0: nothing missing
+    clock: int
+    messages: tuple[AnyMessage, ...] = ()
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Frame)
+
+
+def encode(frame: Frame) -> bytes:
+    return _encoder.encode(frame)
+
+
+def decode(data: bytes, peer: Node) -> Frame:
+    """Bytes from ``peer`` as a frame, or BadMessage that says what is wrong and where."""
+    try:
+        return _decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as e:
+        raise BadMessage(f"frame from {peer} ({len(data)} bytes): {e}") from None

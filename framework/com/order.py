@@ -1,0 +1,534 @@
+"""One replica's queue (PROTOCOL §5): held → proposed → agreed (fast or slow) → delivered.
+
+    held       waits until each predecessor here is ordered
+    proposed   has a place here; later conflicting requests get a higher one: a promise
+    agreed     the proposals of all destinations are here: the stamp is the largest
+    safe       no crash can change the stamp any more: at once if all proposals equal the origin stamp (fast),
+               else when all destinations have said that they know it (slow)
+    delivered  predecessors delivered, no conflicting request known here may come before it, and none is running
+
+Nothing here scans over waiting requests: requests, running instances and highest stamps are indexed by the slots of
+footprints (framework.footprint). A request that cannot go on is registered with what it waits for and looked at
+again when that changes.
+
+A request is *known* here when it is waiting or only announced. In the index a known request stands at its origin
+stamp while it is unsafe and at its agreed stamp afterwards. "Nothing known before m" then says both conditions of
+PROTOCOL §5.4 in one: no conflicting request has a smaller stamp, none with a smaller origin stamp is unsafe.
+
+Copies: replicas of a caller make the same call; each copy is a message group of its own. The first one delivered is
+performed. The others are *void* from then on: they delay nobody, but go on to be proposed and agreed, because other
+replicas may deliver them first. As every copy has one place everywhere, so has the first of them.
+"""
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterable
+from typing import Final, Literal
+
+from framework.com.messages import Dest, Mark, Part, Request
+from framework.com.ranges import Ranges
+from framework.footprint import Footprint, Relation
+from framework.ids import GroupId, Invocation, Node, Replica, Stamp
+
+What = Literal["propose", "known", "safe", "start", "void", "settled"]
+
+PROPOSE: Final[What] = "propose"  # tell the other destinations my proposal
+KNOWN: Final[What] = "known"  # tell them that I know the stamp
+SAFE: Final[What] = "safe"
+START: Final[What] = "start"  # perform it
+VOID: Final[What] = "void"  # another copy is performed here: answer from its reply
+SETTLED: Final[What] = "settled"  # delivered, with a final stamp: tell everybody (delivered marks)
+
+LOWEST = Stamp(0, GroupId(0, Replica(""), 0))
+#: How many highest stamps by slot, and stamps of delivered requests, are kept before they fold into one number.
+FOLD = 16384
+
+
+class Entry:
+    """A request at this replica, from its first announcement until it is settled and ended."""
+
+    __slots__ = (
+        "dests",
+        "fast",
+        "first",
+        "floor",
+        "followers",
+        "footprint",
+        "group",
+        "invocation",
+        "key",
+        "known",
+        "line",
+        "mark",
+        "meets",
+        "ordered",
+        "places",
+        "preds",
+        "proposal",
+        "proposals",
+        "request",
+        "safe",
+        "stamp",
+        "started",
+        "void",
+        "watchers",
+    )
+
+    def __init__(self, group: GroupId, first: Stamp, footprint: Footprint, dests: tuple[Dest, ...]) -> None:
+        self.group = group
+        self.first = first  # origin stamp
+        self.footprint = footprint
+        self.dests = tuple(d.replica for d in dests)
+        self.places: tuple[str, ...] = ()
+        self.meets: tuple[str, ...] = ()
+        self.request: Request | None = None  # None: only announced
+        self.invocation: Invocation | None = None
+        self.mark: Mark | None = None
+        self.ordered = True
+        self.line: tuple[Invocation, ...] = ()  # ancestors that may be running here
+        self.preds: list[Mark] = []  # predecessors here that are not settled yet
+        self.floor = LOWEST  # highest stamp of those that are
+        self.proposal: Stamp | None = None
+        self.proposals: dict[Replica, int] | None = None
+        self.stamp: Stamp | None = None
+        self.known: set[Replica] | None = None
+        self.safe = False
+        self.fast = False
+        self.started = False
+        self.void = False
+        self.key: Stamp | None = None  # where it stands in the index of known requests
+        self.watchers: list[Entry] | None = None  # look at these again when this one moves
+        self.followers: list[Entry] | None = None  # requests that name this one as predecessor
+
+    def __repr__(self) -> str:
+        return f"<{self.group} {self.footprint} {self.stamp or self.proposal or 'held'}>"
+
+
+class Order:
+    """The queue of one replica. Calls change it; what is to be done comes out in ``out``."""
+
+    def __init__(self, replica: Replica, relation: Relation) -> None:
+        self.replica = replica
+        self.relation = relation
+        self.out: list[tuple[What, Entry]] = []
+        self.entries: dict[GroupId, Entry] = {}
+        self.delivered: dict[Node, Ranges] = {}
+        self.running: dict[str, dict[GroupId, Entry]] = {}
+        self.performing: dict[Invocation, Entry] = {}
+        self._waiting: dict[str, list[tuple[Stamp, Entry]]] = {}
+        self._by_mark: dict[Mark, Entry] = {}
+        self._awaited: dict[Mark, list[Entry]] = {}
+        self._copies: dict[Invocation, list[Entry]] = {}
+        self._top: dict[str, Stamp] = {}
+        self._top_floor = LOWEST
+        self._stamps: dict[Mark, Stamp] = {}
+        self._stamps_floor = LOWEST
+        self._todo: deque[Entry] = deque()
+
+    # what happens to it
+
+    def announce(self, group: GroupId, first: Stamp, footprint: Footprint, dests: tuple[Dest, ...]) -> Entry:
+        """A request that is known to exist; it may not be here yet."""
+        entry = self.entries.get(group)
+        if entry is None:
+            entry = self.entries[group] = Entry(group, first, footprint, dests)
+            entry.places, entry.meets = self.relation.slots(footprint)
+            self._stand(entry, first)
+        return entry
+
+    def arrive(self, request: Request, mark: Mark, preds: Iterable[Mark], performed: bool) -> Entry:
+        """A request is here. ``performed``: another copy of the call has been performed or is running here."""
+        part = request.parts[0] if len(request.parts) == 1 else self._part(request)
+        entry = self.announce(request.group, Stamp(request.number, request.group), part.footprint, request.dests)
+        entry.request = request
+        entry.invocation = request.invocation
+        entry.ordered = request.ordered
+        entry.mark = mark
+        entry.line = self._line(request)
+        self._by_mark[mark] = entry
+        entry.followers = self._awaited.pop(mark, None)
+        self._precede(entry, preds)
+        if performed:
+            self._void(entry)
+        else:
+            self._copies.setdefault(request.invocation, []).append(entry)
+        self._todo.append(entry)
+        if entry.followers:
+            self._todo.extend(entry.followers)
+        self._run()
+        return entry
+
+    def propose(self, group: GroupId, replica: Replica, number: int) -> bool:
+        """A proposal from another destination. False: no such request is known here."""
+        entry = self.entries.get(group)
+        if entry is None:
+            return False
+        if entry.proposals is None:
+            entry.proposals = {}
+        entry.proposals[replica] = number
+        self._again(entry)
+        return True
+
+    def know(self, group: GroupId, replica: Replica) -> bool:
+        """Another destination knows the stamp. False: no such request is known here."""
+        entry = self.entries.get(group)
+        if entry is None:
+            return False
+        if entry.known is None:
+            entry.known = set()
+        entry.known.add(replica)
+        self._again(entry)
+        return True
+
+    def end(self, entry: Entry) -> None:
+        """The instance that performed this request has ended."""
+        for slot in entry.places:
+            busy = self.running[slot]
+            del busy[entry.group]
+            if not busy:
+                del self.running[slot]
+        assert entry.invocation is not None
+        del self.performing[entry.invocation]
+        self._move(entry)
+        self._run()
+
+    def has_joined(self, mark: Mark) -> bool:
+        """Has this request been performed here, by this or another copy of its call?"""
+        entry = self._by_mark.get(mark)
+        return entry.void if entry else self._is_delivered(mark)
+
+    def blockers(self, entry: Entry) -> str:
+        """Why a request waits, for people."""
+        if entry.request is None:
+            return "announced, not here yet"
+        if entry.proposal is None:
+            return f"held for {self._unordered(entry)}"
+        if entry.stamp is None or not entry.safe:
+            missing = set(entry.dests) - set(entry.proposals or ())
+            return f"no agreement yet, missing {sorted(missing) or 'known'}"
+        undelivered = self._undelivered(entry)
+        if undelivered is not None:
+            return f"its predecessor {undelivered} is not delivered"
+        return f"conflicts with {self._blocker(entry)}"
+
+    # the way of a request
+
+    def _again(self, entry: Entry) -> None:
+        if entry.request is not None:
+            self._todo.append(entry)
+            self._run()
+
+    def _run(self) -> None:
+        todo = self._todo
+        while todo:
+            self._advance(todo.popleft())
+
+    def _advance(self, entry: Entry) -> None:
+        if entry.started or entry.mark not in self._by_mark:
+            return
+        if entry.proposal is None and not self._propose(entry):
+            return
+        if not entry.safe and not self._agree(entry):
+            return
+        if entry.void:
+            self._settle(entry)
+        elif self._undelivered(entry) is None:
+            blocker = self._blocker(entry)
+            if blocker is None:
+                self._start(entry)
+            else:
+                self._watch(blocker, entry)
+
+    def _propose(self, entry: Entry) -> bool:
+        """PROTOCOL §5.1 and §5.2."""
+        if self._unordered(entry) is not None:
+            return False
+        bound = self._bound(entry)
+        entry.proposal = entry.first if bound < entry.first else Stamp(bound.number + 1, entry.group)
+        self._promise(entry, entry.proposal)
+        if entry.ordered:
+            if entry.proposals is None:
+                entry.proposals = {}
+            entry.proposals[self.replica] = entry.proposal.number
+            self.out.append((PROPOSE, entry))
+        if entry.followers:
+            self._todo.extend(entry.followers)
+        return True
+
+    def _agree(self, entry: Entry) -> bool:
+        """PROTOCOL §5.3. A request without agreement has its place as soon as it has one here."""
+        if entry.stamp is None:
+            if not entry.ordered:
+                entry.stamp = entry.proposal
+                self._secure(entry, True)
+                return True
+            if not self._agreeable(entry):
+                return False
+            self._fix(entry)
+        if not entry.safe and self._all_know(entry):
+            self._secure(entry, False)
+        return entry.safe
+
+    def _agreeable(self, entry: Entry) -> bool:
+        if len(entry.proposals or ()) < len(entry.dests):
+            return False
+        return all(self._has_stamp(p) for p in entry.preds)
+
+    def _fix(self, entry: Entry) -> None:
+        assert entry.proposals is not None
+        entry.stamp = Stamp(max(entry.proposals.values()), entry.group)
+        self._promise(entry, entry.stamp)
+        if all(n == entry.first.number for n in entry.proposals.values()):
+            self._secure(entry, True)
+        else:
+            entry.known = entry.known or set()
+            entry.known.add(self.replica)
+            self.out.append((KNOWN, entry))
+        if entry.followers:
+            self._todo.extend(entry.followers)
+
+    def _all_know(self, entry: Entry) -> bool:
+        return len(entry.known or ()) == len(entry.dests)
+
+    def _secure(self, entry: Entry, fast: bool) -> None:
+        entry.safe = True
+        entry.fast = fast
+        assert entry.stamp is not None
+        self.out.append((SAFE, entry))
+        if entry.key is not None and entry.key != entry.stamp:
+            self._leave(entry)
+            self._stand(entry, entry.stamp)
+            self._move(entry)
+        elif entry.watchers:  # only who looks through it at others (see _blocker_inside) learns from this
+            self._todo.extend(w for w in entry.watchers if w.line)
+
+    def _start(self, entry: Entry) -> None:
+        entry.started = True
+        self._leave(entry)
+        for slot in entry.places:
+            self.running.setdefault(slot, {})[entry.group] = entry
+        assert entry.invocation is not None
+        self.performing[entry.invocation] = entry
+        self.out.append((START, entry))
+        for copy in self._copies.pop(entry.invocation):
+            if copy is not entry:
+                self._void(copy)
+                self._todo.append(copy)
+        self._settle(entry)
+
+    def _void(self, entry: Entry) -> None:
+        entry.void = True
+        self._leave(entry)
+        self.out.append((VOID, entry))
+        self._move(entry)
+        if entry.followers:
+            self._todo.extend(entry.followers)
+
+    def _settle(self, entry: Entry) -> None:
+        """Delivered, and its stamp is final: contexts need not name it any more (PROTOCOL §4)."""
+        mark = entry.mark
+        assert mark is not None and entry.stamp is not None
+        del self._by_mark[mark]
+        del self.entries[entry.group]
+        ranges = self.delivered.get(mark[0])
+        if ranges is None:
+            ranges = self.delivered[mark[0]] = Ranges()
+        ranges.add(mark[1])
+        self._remember(mark, entry.stamp)
+        self.out.append((SETTLED, entry))
+        if entry.followers:
+            self._todo.extend(entry.followers)
+            entry.followers = None
+
+    # predecessors (PROTOCOL §5.1)
+
+    def _precede(self, entry: Entry, preds: Iterable[Mark]) -> None:
+        for mark in preds:
+            if self._is_delivered(mark):
+                entry.floor = max(entry.floor, self._stamp_of(mark))
+                continue
+            entry.preds.append(mark)
+            before = self._by_mark.get(mark)
+            if before is None:
+                self._awaited.setdefault(mark, []).append(entry)
+            elif before.followers is None:
+                before.followers = [entry]
+            else:
+                before.followers.append(entry)
+
+    def _unordered(self, entry: Entry) -> Mark | None:
+        """A predecessor that keeps this request held; on the way, settled ones are dropped."""
+        waits_for = None
+        for mark in list(entry.preds):
+            if self._is_delivered(mark):
+                entry.floor = max(entry.floor, self._stamp_of(mark))
+                entry.preds.remove(mark)
+            elif not self._is_ordered(mark, entry):
+                waits_for = mark
+        return waits_for
+
+    def _is_ordered(self, mark: Mark, after: Entry) -> bool:
+        """Agreed; or proposed, when both take part in agreement at the same destinations: then each of them
+        proposes more for the later one, and so the largest proposal is larger, too."""
+        before = self._by_mark.get(mark)
+        if before is None:
+            return False
+        if before.stamp is not None:
+            return True
+        same = before.ordered and after.ordered and before.dests == after.dests
+        return same and before.proposal is not None
+
+    def _has_stamp(self, mark: Mark) -> bool:
+        before = self._by_mark.get(mark)
+        return before.stamp is not None if before else self._is_delivered(mark)
+
+    def _undelivered(self, entry: Entry) -> Mark | None:
+        for mark in entry.preds:
+            if not self.has_joined(mark):
+                return mark
+        return None
+
+    def _is_delivered(self, mark: Mark) -> bool:
+        ranges = self.delivered.get(mark[0])
+        return ranges is not None and mark[1] in ranges
+
+    # stamps (PROTOCOL §5.2)
+
+    def _bound(self, entry: Entry) -> Stamp:
+        """The highest stamp that the proposal for this request must pass."""
+        bound = self._above_conflicting(entry)
+        return max(bound, self._above_predecessors(entry))
+
+    def _above_conflicting(self, entry: Entry) -> Stamp:
+        top = self._top
+        bound = self._top_floor if entry.meets else LOWEST
+        for slot in entry.meets:
+            stamp = top.get(slot)
+            if stamp is not None and stamp > bound:
+                bound = stamp
+        return bound
+
+    def _above_predecessors(self, entry: Entry) -> Stamp:
+        bound = entry.floor
+        for mark in entry.preds:
+            before = self._by_mark[mark]
+            bound = max(bound, before.stamp or before.proposal or LOWEST)
+        return bound
+
+    def _promise(self, entry: Entry, stamp: Stamp) -> None:
+        top = self._top
+        for slot in entry.places:
+            have = top.get(slot)
+            if have is None or have < stamp:
+                top[slot] = stamp
+        if len(top) > FOLD:  # too high a bound costs only a slow path
+            self._top_floor = max(self._top_floor, *top.values())
+            top.clear()
+
+    def _remember(self, mark: Mark, stamp: Stamp) -> None:
+        self._stamps[mark] = stamp
+        if len(self._stamps) > FOLD:
+            self._stamps_floor = max(self._stamps_floor, *self._stamps.values())
+            self._stamps.clear()
+
+    def _stamp_of(self, mark: Mark) -> Stamp:
+        return self._stamps.get(mark, self._stamps_floor)
+
+    # who must come first (PROTOCOL §5.4)
+
+    def _stand(self, entry: Entry, key: Stamp) -> None:
+        entry.key = key
+        for slot in entry.places:
+            insort(self._waiting.setdefault(slot, []), (key, entry))
+
+    def _leave(self, entry: Entry) -> None:
+        if entry.key is None:
+            return
+        for slot in entry.places:
+            line = self._waiting[slot]
+            del line[bisect_left(line, (entry.key,))]
+            if not line:
+                del self._waiting[slot]
+        entry.key = None
+
+    def _watch(self, blocker: Entry, entry: Entry) -> None:
+        if blocker.watchers is None:
+            blocker.watchers = [entry]
+        else:
+            blocker.watchers.append(entry)
+
+    def _move(self, entry: Entry) -> None:
+        if entry.watchers:
+            self._todo.extend(entry.watchers)
+            entry.watchers = None
+
+    def _blocker(self, entry: Entry) -> Entry | None:
+        """A conflicting request that is running or has to come first. The nearest one before it, not the first
+        in line: then a line of n conflicting requests costs n looks, not n²."""
+        if entry.line:
+            inside = [a for i in entry.line if (a := self.performing.get(i)) is not None]
+            if inside:
+                return self._blocker_inside(entry, inside)
+        for slot in entry.meets:
+            busy = self._busy(slot)
+            if busy:
+                return next(iter(busy.values()))
+            line = self._waiting.get(slot)
+            if line:
+                i = bisect_left(line, (entry.stamp,))
+                if i:
+                    return line[i - 1][1]
+        return None
+
+    def _busy(self, slot: str) -> dict[GroupId, Entry] | None:
+        """Instances running in this slot (P3: a message is ready if no conflicting instance is running)."""
+        return self.running.get(slot)
+
+    # a request that joins an ancestor running here
+
+    def _line(self, request: Request) -> tuple[Invocation, ...]:
+        if not request.chain:
+            return ()
+        name = self.replica.partition("@")[0]
+        return tuple(request.invocation.ancestor(a.length) for a in request.chain if a.object == name)
+
+    def _blocker_inside(self, entry: Entry, inside: list[Entry]) -> Entry | None:
+        """It does not wait for its ancestors, nor for requests that wait for them."""
+        for slot in entry.meets:
+            for other in self.running.get(slot, {}).values():
+                if other not in inside:
+                    return other
+            for other in self._before(slot, entry):
+                watch = other if not other.safe else self._outside(other, inside, set())
+                if watch is not None:
+                    return watch
+        return None
+
+    def _before(self, slot: str, entry: Entry) -> list[Entry]:
+        line = self._waiting.get(slot, [])
+        return [other for _, other in line[: bisect_left(line, (entry.stamp,))]]
+
+    def _outside(self, entry: Entry, inside: list[Entry], seen: set[GroupId]) -> Entry | None:
+        """None if this safe request waits for one of ``inside``, itself or through others; else whom to watch.
+
+        Judged on safe stamps only, which are the same at every replica: so all of them let the same pass."""
+        if any(slot in ancestor.places for ancestor in inside for slot in entry.meets):
+            return None
+        seen.add(entry.group)
+        watch = entry
+        for other in self._ahead(entry):
+            if other.group in seen:
+                continue
+            if not other.safe:
+                watch = other
+            elif self._outside(other, inside, seen) is None:
+                return None
+        return watch
+
+    def _ahead(self, entry: Entry) -> list[Entry]:
+        preds = [self._by_mark[m] for m in entry.preds if m in self._by_mark]
+        return preds + [other for slot in entry.meets for other in self._before(slot, entry)]
+
+    def _part(self, request: Request) -> Part:
+        name = self.replica.partition("@")[0]
+        return next(p for p in request.parts if p.object == name)

@@ -1,0 +1,100 @@
+"""Replies by invocation id: a call is performed at most once per replica (A1).
+
+A call comes more than once when replicas of its caller each make it, or when a client repeats it through another
+node. The first copy delivered is performed; the others get its reply.
+
+What bounds the cache:
+- a nested call is forgotten when all copies that its callers make have been answered: links deliver each once;
+- a client says with each call below which number it has all its answers: those replies go;
+- beyond ``bound`` replies the oldest finished ones lose their body: a copy that comes even later is still not
+  performed again, but answered with OutcomeUnknown. Which calls of a client were performed is kept as ranges.
+"""
+
+from collections import OrderedDict
+
+from framework.com.messages import Request, WireContext
+from framework.com.ranges import Ranges
+from framework.ids import Invocation
+
+BOUND = 10_000
+
+
+class Reply:
+    __slots__ = ("body", "context", "copies", "joins", "output", "status", "waiting")
+
+    def __init__(self, copies: int) -> None:
+        self.status: str | None = None  # None: still running
+        self.body = b""
+        self.output = False
+        self.context: WireContext = ()
+        self.joins: WireContext = ()
+        self.copies = copies  # how many are still to come
+        self.waiting: list[Request] = []  # copies that came while it is running
+
+
+class Replies:
+    def __init__(self, bound: int = BOUND) -> None:
+        self.bound = bound
+        self._replies: OrderedDict[Invocation, Reply] = OrderedDict()
+        self._tombs: OrderedDict[Invocation, None] = OrderedDict()
+        self._roots: dict[str, Ranges] = {}
+        self._done: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._replies)
+
+    def __contains__(self, invocation: Invocation) -> bool:
+        """Has the call been performed here, or is it running?"""
+        if invocation in self._replies or invocation in self._tombs:
+            return True
+        if len(invocation.path) > 1:
+            return False
+        roots = self._roots.get(invocation.client)
+        return roots is not None and invocation.path[0] in roots
+
+    def get(self, invocation: Invocation) -> Reply | None:
+        """Its reply, or None if that is no longer kept."""
+        return self._replies.get(invocation)
+
+    def start(self, request: Request) -> Reply:
+        invocation = request.invocation
+        reply = self._replies[invocation] = Reply(request.copies)
+        if len(invocation.path) == 1:
+            self._roots.setdefault(invocation.client, Ranges()).add(invocation.path[0])
+        if request.done:
+            self._acknowledge(invocation.client, request.done)
+        return reply
+
+    def finish(self, invocation: Invocation, reply: Reply) -> list[Request]:
+        """The call is over; the copies that came meanwhile are to be answered with its reply."""
+        waiting, reply.waiting = reply.waiting, []
+        self._forget(invocation, reply)
+        return waiting
+
+    def answered(self, invocation: Invocation) -> None:
+        """One copy has its answer."""
+        reply = self._replies.get(invocation)
+        if reply is None:
+            return
+        reply.copies -= 1
+        self._forget(invocation, reply)
+
+    def _forget(self, invocation: Invocation, reply: Reply) -> None:
+        if reply.copies <= 0 and len(invocation.path) > 1 and reply.status is not None:
+            self._replies.pop(invocation, None)
+        elif len(self._replies) > self.bound:
+            self._shrink()
+
+    def _acknowledge(self, client: str, done: int) -> None:
+        for n in range(self._done.get(client, 0), done):
+            self._replies.pop(Invocation(client, (n,)), None)
+        self._done[client] = max(done, self._done.get(client, 0))
+
+    def _shrink(self) -> None:
+        for invocation, reply in list(self._replies.items())[: max(1, self.bound // 8)]:
+            if reply.status is not None:
+                del self._replies[invocation]
+                if len(invocation.path) > 1:
+                    self._tombs[invocation] = None
+        while len(self._tombs) > 16 * self.bound:
+            self._tombs.popitem(last=False)

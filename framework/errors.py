@@ -1,0 +1,64 @@
+"""The one exception tree. An error says whose fault it was and whether the call happened.
+
+``happened`` is True, False, or None when nobody can know: retry only with the same request id.
+"""
+
+
+class OboError(Exception):
+    """Root of every error this framework raises on purpose."""
+
+    happened: bool | None = False
+
+
+class DeclarationError(OboError, TypeError):
+    """A class says something that cannot be meant. Raised when the class is made."""
+
+
+class BadRequest(OboError, ValueError):
+    """The caller's fault: a wrong argument, name or option. The call did not happen."""
+
+
+class NoSuchObject(BadRequest):
+    """No object of this name is declared."""
+
+
+class NoSuchMethod(BadRequest):
+    """The object has no such method, or it is not decorated with ``@method``."""
+
+
+class BadMessage(OboError):
+    """What came from a peer is not a message of this protocol. Nothing of it was taken over."""
+
+
+class BadTrace(OboError):
+    """A trace file cannot be read: the error names file, line and field."""
+
+
+class RemoteError(OboError):
+    """The method raised. It left no trace in the object's state; the call did happen."""
+
+    happened = True
+
+
+class Unavailable(OboError):
+    """Nobody who could perform the call can be reached."""
+
+
+class ResourceExhausted(Unavailable):
+    """A bounded queue is full. The call did not happen; try again later."""
+
+
+class Aborted(OboError):
+    """The call was taken back. Retry is right."""
+
+
+class DeadlineExceeded(OboError):
+    """The deadline passed before the receipt was complete."""
+
+    happened = None
+
+
+class OutcomeUnknown(OboError):
+    """The call may have happened. Retry only with the same request id."""
+
+    happened = None

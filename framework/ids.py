@@ -1,0 +1,89 @@
+"""Identifiers of PROTOCOL §3. They print short and sort right; one cannot be passed for another.
+
+A replica is written ``bank@n2``: object ``bank`` on node ``n2``. Replica and node names are interned strings and
+not pairs because they are dictionary keys on every hot path of the com layer.
+"""
+
+import re
+from typing import NamedTuple, NewType
+
+from framework.errors import BadRequest
+
+Node = NewType("Node", str)
+ObjectName = NewType("ObjectName", str)
+Replica = NewType("Replica", str)
+
+#: The object whose instances are transactions (P0 §2); every node has one.
+TRAN = ObjectName("tran")
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}\Z")
+
+
+def check_name(name: str, what: str) -> str:
+    """Names go into ids, files and metrics: letters, digits, ``_ . -``; at most 63 of them."""
+    if not _NAME.match(name):
+        raise BadRequest(
+            f"{what} {name!r} is not a name: use a letter, then letters, digits, '_', '.', '-' (63 at most)"
+        )
+    return name
+
+
+def replica(name: str, node: str) -> Replica:
+    return Replica(f"{name}@{node}")
+
+
+def object_of(at: Replica) -> ObjectName:
+    return ObjectName(at.partition("@")[0])
+
+
+def node_of(at: Replica) -> Node:
+    return Node(at.partition("@")[2])
+
+
+class Sid(NamedTuple):
+    """Start identifier of an instance: the clock when it started, and where (P3 §4.1)."""
+
+    clock: int
+    replica: Replica
+
+    def __str__(self) -> str:
+        return f"{self.clock}:{self.replica}"
+
+
+class GroupId(NamedTuple):
+    """``id(m)`` = (sid, no): one transmission; all instances of its message group share it."""
+
+    clock: int
+    replica: Replica
+    no: int
+
+    @property
+    def sid(self) -> Sid:
+        return Sid(self.clock, self.replica)
+
+    def __str__(self) -> str:
+        return f"{self.clock}:{self.replica}:{self.no}"
+
+
+class Stamp(NamedTuple):
+    """Agreed place of a request among those that conflict with it. Compares as (number, group)."""
+
+    number: int
+    group: GroupId
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.group}"
+
+
+class Invocation(NamedTuple):
+    """The path of call numbers from the root: the same at every replica that makes the call (PROTOCOL §3)."""
+
+    client: str
+    path: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.client}." + ".".join(map(str, self.path))
+
+    def ancestor(self, length: int) -> "Invocation":
+        """The invocation whose path is the first ``length`` numbers of this one."""
+        return Invocation(self.client, self.path[:length])
