@@ -1,0 +1,85 @@
+"""``@method``: the mark that makes a function callable from outside.
+
+The decorator returns the function itself, so its type and signature stay what they were for mypy, for editors
+and for direct calls in unit tests. What was said is kept beside it; ``build`` reads it when the class is
+made.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, TypeVar, overload
+
+from framework.errors import DeclarationError
+
+#: What ``key=`` takes: a parameter, several, a mode for each, or a function of the arguments.
+KeySpec = str | tuple[str, ...] | Mapping[str, str] | Callable[..., object]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MARK = "__obo_method__"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What the decorator was told."""
+
+    readonly: bool
+    key: KeySpec | None
+
+    def __str__(self) -> str:
+        """As a user would type it: errors show it as the line to paste."""
+        said = ["readonly=True"] if self.readonly else []
+        if self.key is not None:
+            said.append(f"key={'...' if callable(self.key) else repr(self.key)}")
+        return f"@method({', '.join(said)})" if said else "@method"
+
+
+@overload
+def method(function: F, /) -> F: ...
+@overload
+def method(*, readonly: bool = False, key: KeySpec | None = None) -> Callable[[F], F]: ...
+def method(function: Any = None, /, *, readonly: bool = False, key: KeySpec | None = None) -> Any:
+    """Make a method callable from outside; without it a method is private to its object.
+
+    ``readonly``: it does not change the object's state (P1 §4.1's N). ``key``: calls conflict only where
+    their keys meet; a parameter name, a tuple of names, ``{"source": "read", "target": "write"}``, or a
+    function of the arguments.
+    """
+    if not isinstance(readonly, bool):
+        raise DeclarationError(f"@method(readonly={readonly!r}): readonly is True or False")
+    if function is not None:
+        return _mark(function, Mark(readonly, key))
+    return lambda decorated: _mark(decorated, Mark(readonly, key))
+
+
+def _mark(function: Any, mark: Mark) -> Any:
+    if isinstance(function, str):
+        raise DeclarationError(f"@method({function!r}): name the option: @method(key={function!r})")
+    if not isinstance(function, FunctionType):
+        inner = wrapped(function)
+        name = getattr(inner, "__qualname__", repr(function))
+        kind = type(function).__name__
+        raise DeclarationError(
+            f"@method on {name}: it decorates a {kind}; only a plain 'def' or 'async def' with self can be "
+            f"called from outside: remove @{kind} or @method"
+        )
+    if hasattr(function, _MARK):
+        raise DeclarationError(f"@method on {function.__qualname__}: it is there twice; keep one")
+    setattr(function, _MARK, mark)
+    return function
+
+
+def mark_of(value: object) -> Mark | None:
+    """The mark of a plain function; None for anything else, however wrapped."""
+    found = getattr(value, _MARK, None) if isinstance(value, FunctionType) else None
+    return found if isinstance(found, Mark) else None
+
+
+def wrapped(value: object) -> object:
+    """What a staticmethod, classmethod, property or cached_property wraps: a mark in there is a mistake."""
+    for attribute in ("__func__", "fget", "func"):
+        inner = getattr(value, attribute, None)
+        if inner is not None:
+            return inner
+    return value

@@ -1,0 +1,141 @@
+"""What the rest of the framework knows about a class: ``Declaration`` and ``Method``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from framework.declare.codec import CANNOT_WRITE, Codec, arguments_codec, blamed, reason
+from framework.declare.keyspec import KeyFunction, compile_key, describe_key
+from framework.declare.marks import Mark
+from framework.declare.signature import Parameter, bind
+from framework.declare.suggest import did_you_mean
+from framework.errors import BadMessage, BadRequest, NoSuchMethod, RemoteError
+from framework.footprint import Footprint, Relation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Method:
+    """One method that can be called from outside. ``where`` is ``Class.method``, for messages."""
+
+    where: str
+    name: str
+    mark: Mark
+    parameters: tuple[Parameter, ...]
+    result: Any
+    is_async: bool
+    readonly: bool = field(init=False)
+    _size: int = field(init=False)
+    _keys: KeyFunction | None = field(init=False)
+    _bare: Footprint = field(init=False)
+    _arguments: Codec = field(init=False)
+    _output: Codec = field(init=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "readonly", self.mark.readonly)
+        put(self, "_size", len(self.parameters))
+        put(self, "_keys", compile_key(self.where, self.mark, self.parameters))
+        put(self, "_bare", Footprint(self.name, None, self.readonly))
+        put(self, "_arguments", arguments_codec([p.type for p in self.parameters]))
+        put(self, "_output", Codec(self.result))
+
+    @property
+    def returns_value(self) -> bool:
+        """Does the response carry output (P1 §4.1's O)? Not iff the annotation of the result is None."""
+        return self.result is not type(None)
+
+    @property
+    def takes_input(self) -> bool:
+        """Does the request carry input (P1 §4.1's I)?"""
+        return self._size > 0
+
+    @property
+    def keyed(self) -> bool:
+        return self._keys is not None
+
+    @property
+    def key(self) -> str:
+        """The keys in words, for tables; empty without."""
+        return describe_key(self.mark.key)
+
+    def bind(self, /, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """The call's values in the order of the parameters, defaults filled in."""
+        if not kwargs and len(args) == self._size:
+            return args
+        return bind(self.where, self.parameters, args, kwargs)
+
+    def footprint(self, values: tuple[Any, ...]) -> Footprint:
+        """What travels with the request (PROTOCOL §1); ``values`` as from ``bind``."""
+        if self._keys is None:
+            return self._bare
+        found = self._keys(values)
+        return self._bare if found is None else Footprint(self.name, found, self.readonly)
+
+    def pack(self, values: tuple[Any, ...]) -> bytes:
+        """The arguments as msgpack; one that does not fit its annotation is a BadRequest."""
+        try:
+            return self._arguments.pack(values)
+        except CANNOT_WRITE as error:
+            raise BadRequest(self._complaint(values, error)) from None
+
+    def unpack(self, data: bytes) -> tuple[Any, ...]:
+        """The values from msgpack, checked against the annotations."""
+        try:
+            values: tuple[Any, ...] = self._arguments.unpack(data)
+        except CANNOT_WRITE as error:
+            raise BadRequest(self._complaint(None, error)) from None
+        return values
+
+    def pack_result(self, value: Any) -> bytes:
+        """The result as msgpack; one that breaks the annotation is the method's own fault."""
+        try:
+            return self._output.pack(value)
+        except CANNOT_WRITE as error:
+            raise RemoteError(
+                f"{self.where} returned {value!r:.80}, which its annotation does not allow: {reason(error)}"
+            ) from None
+
+    def unpack_result(self, data: bytes) -> Any:
+        try:
+            return self._output.unpack(data)
+        except CANNOT_WRITE as error:
+            raise BadMessage(f"{self.where}: the result that came is not what its annotation says: {error}") from None
+
+    def _complaint(self, values: tuple[Any, ...] | None, error: Exception) -> str:
+        index = blamed(error)
+        if index is None and values is not None:
+            index = self._unwritable(values)
+        if index is None or index >= self._size:
+            return f"{self.where}: the arguments are wrong: {reason(error)}"
+        given = "" if values is None else f"={values[index]!r:.80}"
+        return f"{self.where}: argument {self.parameters[index].name}{given}: {reason(error)}"
+
+    def _unwritable(self, values: tuple[Any, ...]) -> int | None:
+        """Which value cannot be written at all: the encoder does not say."""
+        for index, value in enumerate(values[: self._size]):
+            try:
+                Codec(Any).pack(value)
+            except CANNOT_WRITE:
+                return index
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Declaration:
+    """All that a class says: its methods, and which of them conflict."""
+
+    cls: type
+    name: str
+    methods: Mapping[str, Method]
+    relation: Relation
+
+    def method(self, name: str) -> Method:
+        found = self.methods.get(name)
+        if found is not None:
+            return found
+        if not name.startswith("_") and callable(getattr(self.cls, name, None)):
+            raise NoSuchMethod(f"{self.name}.{name} cannot be called from outside: it is not decorated with @method")
+        raise NoSuchMethod(f"{self.name} has no method {name!r}; {did_you_mean(name, self.methods)}")
+
+    def footprint(self, name: str, values: tuple[Any, ...]) -> Footprint:
+        return self.method(name).footprint(values)
