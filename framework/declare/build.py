@@ -12,7 +12,8 @@ from framework.declare.signature import read_signature
 from framework.errors import DeclarationError
 
 #: Names that objects and proxies have for themselves: ``self.orb``, ``bank.deposit.submit`` and so on.
-RESERVED = frozenset({"orb", "now", "random", "uuid", "submit", "request", "oneway", "with_"})
+OWN = frozenset({"orb", "now", "random", "uuid"})
+RESERVED = OWN | {"submit", "request", "oneway", "with_"}
 
 
 def methods_of(cls: type, root: type, inherited: Mapping[str, Method]) -> dict[str, Method]:
@@ -25,7 +26,9 @@ def methods_of(cls: type, root: type, inherited: Mapping[str, Method]) -> dict[s
             _check_kept(cls, name, mark, inherited.get(name))
             out[name] = read_method(cls, name, value, mark)
         else:
-            _check_unmarked(cls, name, value, inherited.get(name))
+            _check_unmarked(cls, name, value)
+    for name, before in inherited.items():
+        _check_shown(cls, name, before)
     return dict(sorted(out.items()))
 
 
@@ -78,7 +81,7 @@ def _check_kept(cls: type, name: str, mark: Mark, before: Method | None) -> None
         )
 
 
-def _check_unmarked(cls: type, name: str, value: object, before: Method | None) -> None:
+def _check_unmarked(cls: type, name: str, value: object) -> None:
     where = f"{cls.__name__}.{name}"
     inner = wrapped(value)
     if not isinstance(value, FunctionType) and mark_of(inner) is not None:
@@ -87,10 +90,16 @@ def _check_unmarked(cls: type, name: str, value: object, before: Method | None) 
             f"{where}: @method inside a {kind}: only a plain 'def' or 'async def' with self can be called "
             f"from outside: remove @{kind} or @method"
         )
-    if before is not None:
-        raise DeclarationError(
-            f"{where} overrides {before.where} without saying what it does: write {before.mark} above it if "
-            "that still holds"
-        )
-    if name in RESERVED:
+    if name in OWN:
         raise DeclarationError(f"{where}: the name {name!r} belongs to the framework: rename it")
+
+
+def _check_shown(cls: type, name: str, before: Method) -> None:
+    """What runs must be what was declared: an override, or a mixin in front, may have hidden it."""
+    if mark_of(inspect.getattr_static(cls, name)) is not None:
+        return
+    owner = next(base for base in cls.__mro__ if name in vars(base))
+    raise DeclarationError(
+        f"{owner.__name__}.{name} overrides {before.where} without saying what it does: write {before.mark} "
+        f"above it if that still holds{'' if owner is cls else f', and make {owner.__name__} an Object'}"
+    )

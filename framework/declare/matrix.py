@@ -72,7 +72,7 @@ def _entries(cls: type, name: str, row: object) -> tuple[str, ...]:
         return () if row == EVERY else (row,)
     if not isinstance(row, tuple) or not all(isinstance(entry, str) for entry in row):
         raise DeclarationError(
-            f'{where} is {row!r}: write a tuple of method names, {name}=("one", "other"), or {name}="*" for all'
+            f'{where} is {row!r}: write a tuple of method names, {name}=("one", "other"), or {name}="*"'
         )
     if EVERY in row:
         raise DeclarationError(f'{where} has "*" among names: write {name}="*" alone')

@@ -59,10 +59,14 @@ class Method:
         return describe_key(self.mark.key)
 
     def bind(self, /, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """The call's values in the order of the parameters, defaults filled in."""
-        if not kwargs and len(args) == self._size:
-            return args
-        return bind(self.where, self.parameters, args, kwargs)
+        """The call's values, in the order of the parameters and as the replicas will see them."""
+        if kwargs or len(args) != self._size:
+            args = bind(self.where, self.parameters, args, kwargs)
+        try:
+            values: tuple[Any, ...] = self._arguments.seen(args)
+        except CANNOT_WRITE as error:
+            raise BadRequest(self._complaint(args, error)) from None
+        return values
 
     def footprint(self, values: tuple[Any, ...]) -> Footprint:
         """What travels with the request (PROTOCOL §1); ``values`` as from ``bind``."""
@@ -72,7 +76,7 @@ class Method:
         return self._bare if found is None else Footprint(self.name, found, self.readonly)
 
     def pack(self, values: tuple[Any, ...]) -> bytes:
-        """The arguments as msgpack; one that does not fit its annotation is a BadRequest."""
+        """The arguments as msgpack; ``values`` as from ``bind``."""
         try:
             return self._arguments.pack(values)
         except CANNOT_WRITE as error:
@@ -89,6 +93,7 @@ class Method:
     def pack_result(self, value: Any) -> bytes:
         """The result as msgpack; one that breaks the annotation is the method's own fault."""
         try:
+            self._output.seen(value)
             return self._output.pack(value)
         except CANNOT_WRITE as error:
             raise RemoteError(
