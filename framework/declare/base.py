@@ -81,8 +81,8 @@ def declaration(cls: type) -> Declaration:
 def _declare(cls: type[Object]) -> Declaration:
     methods = methods_of(cls, Object, _inherited(cls))
     readonly = {m.name: m.readonly for m in methods.values()}
-    above = [rows for base in reversed(cls.__mro__[1:]) if (rows := _rows(base)) is not None]
-    own = _rows(cls)
+    above = [rows for base in reversed(cls.__mro__[1:]) if (rows := own_rows(base)) is not None]
+    own = own_rows(cls)
     if own is not None:
         check_rows(cls, above, own, readonly)
     # Nobody mentioned in a matrix means nobody wrote one: then everything is assumed to conflict.
@@ -100,7 +100,8 @@ def _inherited(cls: type) -> dict[str, Method]:
     return out
 
 
-def _rows(cls: type) -> Rows | None:
+def own_rows(cls: type) -> Rows | None:
+    """The rows that the class itself states; None without a matrix of its own."""
     found: Rows | None = vars(cls).get(_ROWS)
     return found
 
@@ -110,7 +111,7 @@ def _check_target(cls: object) -> None:
         name = getattr(cls, "__qualname__", repr(cls))
         raise DeclarationError(f"@conflict_matrix on {name}: it belongs above a class, not a function or object")
     _check_object(cls, "a conflict matrix there means nothing")
-    if _rows(cls) is not None:
+    if own_rows(cls) is not None:
         raise DeclarationError(f"{cls.__name__} has two conflict matrices: write one with all the rows")
     if cls.__subclasses__():
         raise DeclarationError(

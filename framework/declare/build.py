@@ -19,6 +19,7 @@ RESERVED = OWN | {"submit", "request", "oneway", "with_"}
 def methods_of(cls: type, root: type, inherited: Mapping[str, Method]) -> dict[str, Method]:
     """The methods of ``cls`` by name. ``inherited`` are those of its bases, the nearest first to win."""
     _check_mixins(cls, root)
+    _check_slots(cls)
     out = dict(inherited)
     for name, value in list(vars(cls).items()):
         mark = mark_of(value)
@@ -70,6 +71,14 @@ def _check_mixins(cls: type, root: type) -> None:
                     f"{base.__name__}.{name} has @method, but {base.__name__} is no Object: write "
                     f"class {base.__name__}({root.__name__})"
                 )
+
+
+def _check_slots(cls: type) -> None:
+    if vars(cls).get("__slots__"):
+        raise DeclarationError(
+            f"{cls.__name__} has __slots__, but its ordinary attributes are the state that replicas copy: "
+            "remove __slots__ (or slots=True)"
+        )
 
 
 def _check_kept(cls: type, name: str, mark: Mark, before: Method | None) -> None:

@@ -158,17 +158,28 @@ def test_method_in_a_mixin_that_is_no_object():
 
 @pytest.mark.parametrize("outer", [True, False])
 def test_a_decorator_that_makes_the_class_anew(outer):
-    matrix, slots = conflict_matrix(put=()), dataclass(slots=True)
+    def anew(cls):
+        return type(cls.__name__, cls.__bases__, {k: v for k, v in vars(cls).items() if k != "__dict__"})
 
+    matrix = conflict_matrix(put=())
+
+    @dataclass
     class Row(Object):
         name: str = ""
 
         @method
         def put(self) -> None: ...
 
-    cls = matrix(slots(Row)) if outer else slots(matrix(Row))
+    cls = matrix(anew(Row)) if outer else anew(matrix(Row))
     assert declaration(cls).cls is cls
     assert rows(cls) == {}
+
+
+def test_slots_would_hide_state():
+    with pytest.raises(DeclarationError, match=r"Row has __slots__.*remove"):
+
+        class Row(Object):
+            __slots__ = ("name",)
 
 
 def test_a_class_that_forgets_super_in_init_subclass():
