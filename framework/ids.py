@@ -82,7 +82,7 @@ class Invocation(NamedTuple):
     path: tuple[int, ...]
 
     def __str__(self) -> str:
-        return f"{self.client}." + ".".join(map(str, self.path))
+        return f"{self.client}/" + ".".join(map(str, self.path))
 
     def ancestor(self, length: int) -> "Invocation":
         """The invocation whose path is the first ``length`` numbers of this one."""

@@ -18,7 +18,7 @@ from framework.ids import GroupId, Invocation, ObjectName, Replica, Sid, object_
 class Call:
     """A transmission whose responses are or will be wanted."""
 
-    __slots__ = ("deadline", "dests", "got", "group", "number", "receipt", "received", "seqs", "silent")
+    __slots__ = ("deadline", "dests", "got", "group", "number", "objects", "receipt", "received", "seqs", "silent")
 
     def __init__(self, number: int, group: GroupId, dests: tuple[Dest, ...]) -> None:
         self.number = number
@@ -29,6 +29,7 @@ class Call:
         self.receipt: Receipt | None = None  # what the caller waits for now
         self.deadline: float | None = None
         self.received = False  # the receipt is over: what comes now is not received
+        self.objects = len({object_of(d) for d in self.dests})  # a pcast takes a call number for each
         self.silent: set[ObjectName] = {object_of(d) for d in self.dests}  # objects that have not answered at all
 
     @property

@@ -198,7 +198,8 @@ class Com:
         parts = tuple(Part(p.object, p.footprint) for p in event.parts)
         ordered = self._needs_agreement(dests, parts)
         context = caller.knows(self.known)
-        invocation = Invocation(caller.invocation.client, (*caller.invocation.path, event.call))
+        client, path = caller.invocation
+        invocations = {p.object: Invocation(client, (*path, event.call + j)) for j, p in enumerate(event.parts)}
         chain = () if event.kind == "oneway" else caller.chain
         args = {p.object: p.args for p in event.parts}
         for dest in dests:
@@ -207,7 +208,7 @@ class Com:
             request = Request(
                 self.view,
                 group,
-                invocation,
+                invocations[name],
                 event.kind,
                 dest.replica,
                 dests,
@@ -234,7 +235,7 @@ class Com:
                     caller.cid,
                     event.call,
                     group,
-                    invocation,
+                    invocations[event.parts[0].object],
                     event.kind,
                     event.transmission,
                     dests,
@@ -242,6 +243,9 @@ class Com:
                     number,
                     ordered,
                     sum(len(marks) for _, marks in context),
+                    caller.client,
+                    event.receipt,
+                    event.session,
                 )
             )
 
@@ -259,6 +263,8 @@ class Com:
         self._calls[call.group] = (caller, call)
         call.receipt = event.receipt
         self._arm(call, event.deadline)
+        if event.receipt is not None:
+            self._now_waits(caller, call)
 
     # client sessions and back-pressure (PROTOCOL §6)
 
@@ -324,6 +330,7 @@ class Com:
         receipts.check(event.receipt, dests)
         call.receipt = event.receipt
         self._arm(call, event.deadline)
+        self._now_waits(caller, call)
         self._try_receive(caller, call)
 
     def _response(self, m: Response) -> None:
@@ -331,6 +338,8 @@ class Com:
         if found is None:
             return  # nobody waits any more
         caller, call = found
+        if m.joins and isinstance(caller, Instance) and self.hosts[caller.sid.replica].hold(m):
+            return
         if not call.take(m):
             return
         if m.performed:  # it proves that its request is delivered there (PROTOCOL §4)
@@ -345,6 +354,11 @@ class Com:
         if isinstance(caller, Instance):
             self.hosts[caller.sid.replica].try_end(caller)
 
+    def _now_waits(self, caller: Caller, call: Call | None) -> None:
+        if isinstance(caller, Instance):
+            calls = range(call.number, call.number + call.objects) if call else range(0)
+            self.hosts[caller.sid.replica].waits(caller, calls)
+
     def _try_receive(self, caller: Caller, call: Call) -> None:
         got = call.significant()
         if got is not None:
@@ -354,6 +368,7 @@ class Com:
         assert call.receipt is not None
         receipt, call.receipt = call.receipt, None
         call.received = True
+        self._now_waits(caller, None)
         caller.received(got)
         answers = tuple(Answer(m.replica, m.status, m.body) for m in got)
         context = caller.knows(self.known) if caller.client else ()

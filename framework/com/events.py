@@ -31,8 +31,9 @@ class Submit(Event):
     """A client (by name) or an instance (by sid) sends requests in one act.
 
     ``call`` is the caller's own number of this call, and part of the invocation id: replicas of a caller must number
-    alike, and a client that repeats a call through another node gives the same number. With a receipt the caller
-    waits at once (synchronous); without one it may Collect later (asynchronous).
+    alike, and a client that repeats a call through another node gives the same number. A pcast of k parts takes the k
+    numbers from ``call`` on, one for each part: each is an invocation of its own. With a receipt the caller waits at
+    once (synchronous); without one it may Collect later (asynchronous).
     """
 
     caller: Sid | str
@@ -43,6 +44,7 @@ class Submit(Event):
     receipt: Receipt | None = None
     deadline: float | None = None
     context: WireContext = ()  # of the client's session, when it comes from another node
+    session: GroupId | None = None  # the call whose receipt gave that context
     done: int = 0  # the client has all its answers to calls below this number
 
 
@@ -166,6 +168,9 @@ class Sent(Effect, frozen=True):
     number: int
     ordered: bool
     entries: int  # context entries it carries
+    client: str
+    receipt: Receipt | None
+    session: GroupId | None
 
 
 class Landed(Effect, frozen=True):

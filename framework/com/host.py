@@ -40,7 +40,7 @@ class Host:
         self.epoch = Epoch()
         self.replies = Replies()
         self.arrived: dict[Node, int] = {}  # last sequence number from each origin
-        self._ending: dict[Sid, Instance] = {}  # performed, but calls they depend on are not over
+        self._held: list[Response] = []  # for instances here, see hold
 
     # requests come
 
@@ -86,9 +86,10 @@ class Host:
                     assert entry.stamp is not None
                     self.com.tell(Agreed(self.replica, entry.group, entry.stamp, way(entry)))
             out = self.order.out
-        if self._ending:
-            for instance in list(self._ending.values()):
-                self.try_end(instance)
+        if self._held:
+            held, self._held = self._held, []
+            for response in held:
+                self.com.post(self.com.node, response)
 
     def _propose(self, entry: Entry) -> None:
         """To every destination; with an announcement for those that may not have the request yet."""
@@ -151,23 +152,34 @@ class Host:
 
     def complete(self, instance: Instance, event: Completed) -> None:
         instance.finished = event
-        self._ending[instance.sid] = instance
+        self.waits(instance, range(1 << 62))
         self.try_end(instance)
 
+    def waits(self, instance: Instance, calls: range) -> None:
+        """The instance waits for these calls (all, once it is performed), or goes on (none)."""
+        if instance.calls:
+            self.order.wait(instance.entry, calls)
+            if calls:
+                self.flush()
+
     def try_end(self, instance: Instance) -> None:
-        """It ends when each object it called has answered (P1: non-blocked instantiation), and when calls that
-        came back to this very replica have joined it: then they have joined it at every replica."""
-        if instance.sid not in self._ending or any(c.silent for c in instance.calls.values()):
-            return
-        for mark in instance.joins.at(self.replica):
-            if not self.order.has_joined(mark):
-                return
-        assert instance.finished is not None
-        self._end(instance, instance.finished)
+        """It ends when each object it called has answered (P1 §2.4: non-blocked instantiation)."""
+        running = instance.sid in self.com.instances
+        if running and instance.finished is not None and not any(c.silent for c in instance.calls.values()):
+            self._end(instance, instance.finished)
+
+    def hold(self, response: Response) -> bool:
+        """A response waits until the calls that came back to this very replica on its account are over here, too.
+
+        Else the instance would go on before them at one replica and after them at another."""
+        for at, marks in response.joins:
+            if at == self.replica and not all(self.order.has_joined(m) for m in marks):
+                self._held.append(response)
+                return True
+        return False
 
     def _end(self, instance: Instance, event: Completed) -> None:
         entry, reply = instance.entry, instance.reply
-        del self._ending[instance.sid]
         self.com.forget(instance)
         if event.ok:
             self._commit(instance)

@@ -48,6 +48,7 @@ class Entry:
     """A request at this replica, from its first announcement until it is settled and ended."""
 
     __slots__ = (
+        "awaits",
         "dests",
         "fast",
         "first",
@@ -95,6 +96,7 @@ class Entry:
         self.safe = False
         self.fast = False
         self.started = False
+        self.awaits = range(0)  # numbers of the calls that its instance waits for now
         self.void = False
         self.key: Stamp | None = None  # where it stands in the index of known requests
         self.watchers: list[Entry] | None = None  # look at these again when this one moves
@@ -119,6 +121,7 @@ class Order:
         self._by_mark: dict[Mark, Entry] = {}
         self._awaited: dict[Mark, list[Entry]] = {}
         self._copies: dict[Invocation, list[Entry]] = {}
+        self._joining: dict[Mark, Invocation] = {}  # calls back to instances that wait for them
         self._top: dict[str, Stamp] = {}
         self._top_floor = LOWEST
         self._stamps: dict[Mark, Stamp] = {}
@@ -148,6 +151,8 @@ class Order:
         self._by_mark[mark] = entry
         entry.followers = self._awaited.pop(mark, None)
         self._precede(entry, preds)
+        if entry.line and (not performed or request.invocation in self.performing):
+            self._joining[mark] = request.invocation
         if performed:
             self._void(entry)
         else:
@@ -189,13 +194,26 @@ class Order:
                 del self.running[slot]
         assert entry.invocation is not None
         del self.performing[entry.invocation]
+        if entry.line:
+            self._joining = {m: i for m, i in self._joining.items() if i != entry.invocation}
         self._move(entry)
         self._run()
 
-    def has_joined(self, mark: Mark) -> bool:
-        """Has this request been performed here, by this or another copy of its call?"""
+    def wait(self, entry: Entry, calls: range) -> None:
+        """The instance of this request now waits for these calls: what comes back from them may join it."""
+        entry.awaits = calls
+        if calls:
+            self._move(entry)
+            self._run()
+
+    def has_started(self, mark: Mark) -> bool:
+        """Has this request been started here, by this or another copy of its call?"""
         entry = self._by_mark.get(mark)
         return entry.void if entry else self._is_delivered(mark)
+
+    def has_joined(self, mark: Mark) -> bool:
+        """Is this call, which came back to an instance that waits for it, over?"""
+        return self.has_started(mark) and mark not in self._joining
 
     def blockers(self, entry: Entry) -> str:
         """Why a request waits, for people."""
@@ -299,7 +317,7 @@ class Order:
             self._leave(entry)
             self._stand(entry, entry.stamp)
             self._move(entry)
-        elif entry.watchers:  # only who looks through it at others (see _blocker_inside) learns from this
+        if entry.watchers:  # who looks through it at others (see _outside) learns from this
             self._todo.extend(w for w in entry.watchers if w.line)
 
     def _start(self, entry: Entry) -> None:
@@ -383,9 +401,16 @@ class Order:
         return before.stamp is not None if before else self._is_delivered(mark)
 
     def _undelivered(self, entry: Entry) -> Mark | None:
+        """A predecessor that has to be delivered first.
+
+        A call that joins an ancestor is part of it and stands at its place: of its predecessors only other calls of
+        this ancestor come first. The others may wait for it, and it must not wait for them."""
+        inside = self._inside(entry)
         for mark in entry.preds:
-            if not self.has_joined(mark):
-                return mark
+            if not self.has_started(mark):
+                before = self._by_mark.get(mark)
+                if not inside or before is None or any(self._within(before, a) for a in inside):
+                    return mark
         return None
 
     def _is_delivered(self, mark: Mark) -> bool:
@@ -465,10 +490,9 @@ class Order:
     def _blocker(self, entry: Entry) -> Entry | None:
         """A conflicting request that is running or has to come first. The nearest one before it, not the first
         in line: then a line of n conflicting requests costs n looks, not n²."""
-        if entry.line:
-            inside = [a for i in entry.line if (a := self.performing.get(i)) is not None]
-            if inside:
-                return self._blocker_inside(entry, inside)
+        inside = self._inside(entry)
+        if inside:
+            return self._blocker_inside(entry, inside)
         for slot in entry.meets:
             busy = self._busy(slot)
             if busy:
@@ -492,17 +516,32 @@ class Order:
         name = self.replica.partition("@")[0]
         return tuple(request.invocation.ancestor(a.length) for a in request.chain if a.object == name)
 
+    def _inside(self, entry: Entry) -> list[Entry]:
+        """Its ancestors that are running here."""
+        return [a for i in entry.line if (a := self.performing.get(i)) is not None] if entry.line else []
+
+    def _within(self, entry: Entry, ancestor: Entry) -> bool:
+        assert entry.invocation is not None and ancestor.invocation is not None
+        length = len(ancestor.invocation.path)
+        return entry.invocation.ancestor(length) == ancestor.invocation
+
     def _blocker_inside(self, entry: Entry, inside: list[Entry]) -> Entry | None:
         """It does not wait for its ancestors, nor for requests that wait for them."""
         for slot in entry.meets:
             for other in self.running.get(slot, {}).values():
-                if other not in inside:
+                if other not in inside or not self._joinable(other, entry):
                     return other
             for other in self._before(slot, entry):
                 watch = other if not other.safe else self._outside(other, inside, set())
                 if watch is not None:
                     return watch
         return None
+
+    def _joinable(self, ancestor: Entry, entry: Entry) -> bool:
+        """Only while it waits for the very call that this one came from: so at every replica, what is called back is
+        performed at the same point of the instance that it joins."""
+        assert ancestor.invocation is not None and entry.invocation is not None
+        return entry.invocation.path[len(ancestor.invocation.path)] in ancestor.awaits
 
     def _before(self, slot: str, entry: Entry) -> list[Entry]:
         line = self._waiting.get(slot, [])

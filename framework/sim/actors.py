@@ -1,0 +1,188 @@
+"""Clients and instances of a random program: they act through the com layer as people's code would."""
+
+from collections.abc import Callable
+
+from framework.com.events import AnyEvent, Collect, Completed, Deliver, Received, Submit
+from framework.com.messages import WireContext
+from framework.com.view import Placement
+from framework.footprint import Footprint
+from framework.ids import GroupId, Node, Replica, Sid
+from framework.sim.ledger import Ledger
+from framework.sim.program import Act, Program
+from framework.sim.world import Performer, SimNode, World
+
+
+class Runner:
+    """Runs the acts of a script, one after the other, for an instance or a client."""
+
+    def __init__(self, world: World, acts: tuple[Act, ...], done: Callable[[], None]) -> None:
+        self.world = world
+        self.acts = acts
+        self.done = done
+        self.next = 0
+        self.number = 1  # of the next call
+        self.later: list[tuple[int, Act]] = []  # asynchronous calls to be collected at the end
+        self.waits_for: int | None = None
+
+    def go(self) -> None:
+        if self.next < len(self.acts):
+            self.world.after(self.acts[self.next].pause, self._act)
+        elif self.later:
+            call, act = self.later.pop(0)
+            self.waits_for = call
+            self.collect(call, act)
+        else:
+            self.done()
+
+    def _act(self) -> None:
+        act = self.acts[self.next]
+        self.next += 1
+        call = self.number
+        self.number += len(act.parts)
+        if act.kind == "sync":
+            self.waits_for = call
+        elif act.kind == "async" and act.receipt is not None:
+            self.later.append((call, act))
+        self.submit(call, act)
+        if act.kind != "sync":
+            self.go()
+
+    def received(self, call: int) -> None:
+        if call == self.waits_for:
+            self.waits_for = None
+            self.go()
+
+    def submit(self, call: int, act: Act) -> None:
+        raise NotImplementedError
+
+    def collect(self, call: int, act: Act) -> None:
+        raise NotImplementedError
+
+
+class InstanceRunner(Runner):
+    def __init__(self, node: SimNode, sid: Sid, acts: tuple[Act, ...], done: Callable[[], None]) -> None:
+        super().__init__(node.world, acts, done)
+        self.node = node
+        self.sid = sid
+
+    def submit(self, call: int, act: Act) -> None:
+        receipt = act.receipt if act.kind == "sync" else None
+        self._step(Submit(self.sid, call, act.kind, act.transmission, act.parts, receipt))
+
+    def collect(self, call: int, act: Act) -> None:
+        assert act.receipt is not None
+        self._step(Collect(self.sid, call, act.receipt))
+
+    def _step(self, event: AnyEvent) -> None:
+        self.node.step(event)
+
+
+class ClientRunner(Runner):
+    """A client with a home node; now and then it repeats a call through another node and stays there."""
+
+    def __init__(self, actors: "Actors", name: str, home: Node, acts: tuple[Act, ...]) -> None:
+        super().__init__(actors.world, acts, self._finished)
+        self.actors = actors
+        self.name = name
+        self.home = home
+        self.session: tuple[WireContext, GroupId] | None = None  # what it brings along when it moves
+        self.moved = False
+        self.over = False
+        self.answered: set[int] = set()
+        self.wanted: set[int] = set()  # calls it wants the answer of
+        self.homes: dict[int, Node] = {}  # where each call was submitted last
+
+    def _finished(self) -> None:
+        self.over = True
+
+    def submit(self, call: int, act: Act) -> None:
+        chance = self.actors.program.chance("repeat", self.name, call)
+        self._send(call, act)
+        if act.kind == "sync" and chance.random() < self.actors.program.shape.repeat:
+            others = [n for n in self.world.nodes if n != self.home]
+            if others:
+                other = chance.choice(others)
+                self.world.after(chance.uniform(0.0, 30.0), lambda: self._repeat(call, act, other))
+
+    def _repeat(self, call: int, act: Act, other: Node) -> None:
+        if self.waits_for == call:
+            self.home, self.moved = other, True
+            self._send(call, act)
+
+    def _send(self, call: int, act: Act) -> None:
+        receipt = act.receipt if act.kind == "sync" else None
+        context: WireContext = ()
+        group = None
+        if self.moved and self.session is not None:
+            context, group = self.session
+            self.moved = False
+        self.homes[call] = self.home
+        done = min((n for n in self.wanted if n not in self.answered), default=call)
+        if act.receipt is not None:
+            self.wanted.add(call)
+        event = Submit(self.name, call, act.kind, act.transmission, act.parts, receipt, None, context, group, done)
+        self.world.nodes[self.home].step(event)
+
+    def collect(self, call: int, act: Act) -> None:
+        assert act.receipt is not None
+        self.world.nodes[self.homes[call]].step(Collect(self.name, call, act.receipt))
+
+    def answer(self, effect: Received) -> None:
+        self.session = (effect.context, effect.group)
+        if effect.call not in self.answered:
+            self.answered.add(effect.call)
+            self.received(effect.call)
+
+
+class Actors(Performer):
+    """The performer of a random program."""
+
+    def __init__(self, world: World, program: Program) -> None:
+        self.world = world
+        self.program = program
+        self.ledgers: dict[Replica, Ledger] = {r: Ledger(o.relation) for o in program.objects for r in o.replicas}
+        self.running: dict[Sid, InstanceRunner] = {}
+        self.clients: dict[str, ClientRunner] = {}
+        world.performer = self
+        chance = program.chance("homes")
+        for i in range(program.shape.clients):
+            name = f"c{i + 1}"
+            home = chance.choice(list(world.nodes))
+            client = ClientRunner(self, name, home, tuple(program.client(name)))
+            self.clients[name] = client
+            world.after(chance.uniform(0.0, 10.0), client.go)
+
+    def deliver(self, node: SimNode, effect: Deliver) -> None:
+        request = effect.request
+        at = self.program.by_name[node.com.hosts[effect.replica].name]
+        script = self.program.script(request, at, effect.footprint)
+
+        def done() -> None:
+            self.world.after(script.work, lambda: self._complete(node, effect, script.ok, effect.footprint))
+
+        runner = InstanceRunner(node, effect.sid, script.acts, done)
+        self.running[effect.sid] = runner
+        runner.go()
+
+    def _complete(self, node: SimNode, effect: Deliver, ok: bool, footprint: Footprint) -> None:
+        del self.running[effect.sid]
+        if ok:
+            self.ledgers[effect.replica].commit(str(effect.request.invocation), footprint)
+        output = not effect.request.group.no % 2
+        node.step(Completed(effect.sid, ok, b"done" if output else b"", output))
+
+    def received(self, node: SimNode, effect: Received) -> None:
+        if effect.client:
+            self.clients[effect.client].answer(effect)
+        else:
+            self.running[effect.caller].received(effect.call)
+
+    def busy(self) -> bool:
+        return bool(self.running) or not all(c.over for c in self.clients.values())
+
+    def states(self, node: Node) -> list[tuple[str, str, int]]:
+        return [(r, s.digest(), s.performed) for r, s in self.ledgers.items() if r.endswith(f"@{node}")]
+
+
+def placements(program: Program) -> list[Placement]:
+    return [Placement(o.name, o.relation, [r.partition("@")[2] for r in o.replicas]) for o in program.objects]

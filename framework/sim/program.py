@@ -1,0 +1,220 @@
+"""Random objects and random programs: what the seeded world performs.
+
+What an instance does depends on nothing but the seed and its invocation id, so replicas that perform the same request
+make the same calls (PROTOCOL §3), and so does a client that repeats one.
+
+Objects have levels and call downwards only: conflicting instances hold their slots while they wait for what they
+called, so a cycle of objects would be a deadlock of the program, not of the protocol. The one exception is a call back
+to an object of the caller's own chain, which joins the instance that waits for it (PROTOCOL §5).
+"""
+
+from collections.abc import Sequence
+from random import Random
+
+import msgspec
+
+from framework.com.events import Outgoing
+from framework.com.messages import Ancestor, Kind, Request, Transmission
+from framework.com.receipt import CREC, DREC, SREC, Receipt, majority, quorum, srec
+from framework.footprint import READ, WRITE, Footprint, Keys, Mode, Relation
+from framework.ids import ObjectName, Replica, replica
+
+BACK = b"back"  # what is called back calls nobody
+METHODS = ("a", "b", "c", "d")  # four methods each, as in P0 §6
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """What a world looks like. Chosen by the seed, unless given."""
+
+    nodes: int = 3
+    objects: int = 4
+    levels: int = 3
+    conflict: float = 0.5  # share of method pairs that conflict
+    keys: int = 3  # 0: no keys
+    clients: int = 3
+    calls: int = 6  # acts of each client
+    ucast: float = 0.3  # share of requests by ucast; the rest by mcast or pcast
+    readonly: float = 0.25  # share of methods that only read
+    abort: float = 0.08  # share of instances that raise
+    oneway: float = 0.15
+    later: float = 0.25  # share of asynchronous calls
+    back: float = 0.15  # share of instances that call back to their chain
+    repeat: float = 0.08  # share of client calls repeated through another node
+    depth: int = 3
+    wide: float = 0.6  # how likely an instance makes (another) call
+
+
+class Kindred(msgspec.Struct, frozen=True):
+    """A random object."""
+
+    name: ObjectName
+    level: int
+    replicas: tuple[Replica, ...]
+    relation: Relation
+    readonly: frozenset[str]
+    keyed: frozenset[str]
+    whole: bool  # all its requests go to all replicas: then its methods may be called back
+
+
+class Act(msgspec.Struct, frozen=True):
+    """One transmission of a program."""
+
+    kind: Kind
+    transmission: Transmission
+    parts: tuple[Outgoing, ...]
+    receipt: Receipt | None  # None: one-way, or asynchronous and never collected
+    pause: float  # before it
+
+
+class Script(msgspec.Struct, frozen=True):
+    acts: tuple[Act, ...]
+    work: float  # time it takes after the last act
+    ok: bool
+
+
+class Program:
+    def __init__(self, seed: str, shape: Shape) -> None:
+        self.seed = seed
+        self.shape = shape
+        chance = Random(f"{seed}/objects")
+        self.nodes = [f"n{i + 1}" for i in range(shape.nodes)]
+        self.objects = [self._object(chance, i) for i in range(shape.objects)]
+        self.by_name = {o.name: o for o in self.objects}
+
+    def _object(self, chance: Random, i: int) -> Kindred:
+        shape = self.shape
+        name = ObjectName(f"o{i + 1}")
+        level = 1 + i * shape.levels // max(1, shape.objects)
+        where = chance.sample(self.nodes, chance.randint(1, min(3, len(self.nodes))))
+        readonly = frozenset(m for m in METHODS if chance.random() < shape.readonly)
+        pairs = [
+            (a, b)
+            for n, a in enumerate(METHODS)
+            for b in METHODS[n:]
+            if not (a in readonly and b in readonly) and chance.random() < shape.conflict
+        ]
+        keyed = frozenset(m for m in METHODS if shape.keys and chance.random() < 0.7)
+        return Kindred(
+            name,
+            level,
+            tuple(replica(name, n) for n in sorted(where)),
+            Relation(pairs),
+            readonly,
+            keyed,
+            chance.random() < 0.5,
+        )
+
+    def chance(self, *what: object) -> Random:
+        return Random("/".join([self.seed, *map(str, what)]))
+
+    # programs
+
+    def client(self, name: str) -> list[Act]:
+        chance = self.chance("client", name)
+        return [self._act(chance, 0, ()) for _ in range(self.shape.calls)]
+
+    def script(self, request: Request, at: Kindred, footprint: Footprint) -> Script:
+        """What the instance that performs this request does."""
+        invocation = request.invocation
+        if request.args == BACK:
+            return Script((), 0.5, True)
+        waiting = msgspec.msgpack.decode(request.args, type=tuple[Footprint, ...])
+        chance = self.chance("call", invocation, at.name)
+        acts: list[Act] = []
+        depth = len(invocation.path)
+        while depth < self.shape.depth and len(acts) < 4 and chance.random() < self.shape.wide:
+            if not any(o.level > at.level for o in self.objects):
+                break
+            acts.append(self._act(chance, at.level, (*waiting, footprint)))
+        if chance.random() < self.shape.back:
+            chain = request.chain[len(request.chain) - len(waiting) :]
+            back = self._back(chance, at, list(zip(chain, waiting, strict=True)))
+            if back is not None:
+                acts.append(back)
+        return Script(tuple(acts), chance.uniform(0.0, 3.0), chance.random() >= self.shape.abort)
+
+    def _back(self, chance: Random, at: Kindred, chain: Sequence[tuple[Ancestor, Footprint]]) -> Act | None:
+        """A call back to an object that waits for this instance, where that one runs, with the footprint of that one:
+        with another one it could wait for a compatible instance that waits for the caller, a deadlock of programs."""
+        able = [(a, f) for a, f in chain if a.object != at.name and self.by_name[a.object].whole]
+        if not able:
+            return None
+        ancestor, footprint = chance.choice(able)
+        part = Outgoing(ancestor.object, footprint, BACK, ancestor.replicas)
+        receipt = chance.choice([CREC, DREC, majority(len(ancestor.replicas))])
+        return Act("sync", "mcast", (part,), receipt, chance.uniform(0.0, 1.0))
+
+    def _act(self, chance: Random, above: int, waiting: tuple[Footprint, ...]) -> Act:
+        """``waiting``: footprints of the instances that wait for this act, each for the whole of what it called.
+        They travel as the argument: only these may be called back."""
+        below = [o for o in self.objects if o.level > above]
+        transmission: Transmission = "ucast"
+        if chance.random() >= self.shape.ucast:
+            transmission = "pcast" if len(below) > 1 and chance.random() < 0.4 else "mcast"
+        count = min(len(below), chance.randint(2, 3)) if transmission == "pcast" else 1
+        parts = tuple(self._part(chance, o, transmission) for o in chance.sample(below, count))
+        if transmission == "ucast" and len(parts[0].replicas) > 1:
+            transmission = "mcast"
+        roll = chance.random()
+        kind: Kind = "sync"
+        if roll < self.shape.oneway:
+            kind = "oneway"
+        elif roll < self.shape.oneway + self.shape.later:
+            kind = "async"
+        if kind == "oneway" or (kind == "async" and chance.random() < 0.3):
+            wait = None
+        else:
+            wait = self._receipt(chance, parts)
+        whole = kind == "sync" and (len(parts) == 1 or wait == CREC)
+        args = msgspec.msgpack.encode(waiting if whole else ())
+        parts = tuple(p._replace(args=args) for p in parts)
+        return Act(kind, transmission, parts, wait, chance.uniform(0.0, 2.0))
+
+    def _part(self, chance: Random, o: Kindred, transmission: Transmission) -> Outgoing:
+        where = o.replicas
+        if not o.whole:
+            if transmission == "ucast":
+                where = (chance.choice(o.replicas),)
+            elif chance.random() < 0.3:
+                where = tuple(sorted(chance.sample(o.replicas, chance.randint(1, len(o.replicas)))))
+        return Outgoing(o.name, self.footprint(chance, o), b"", where)
+
+    def _receipt(self, chance: Random, parts: tuple[Outgoing, ...]) -> Receipt:
+        least = min(len(p.replicas) for p in parts)
+        every = [r for p in parts for r in p.replicas]
+        if len(every) == 1:
+            return SREC
+        return chance.choice([CREC, CREC, DREC, quorum(least), quorum(least // 2 + 1), srec(chance.choice(every))])
+
+    def footprint(self, chance: Random, o: Kindred) -> Footprint:
+        method = chance.choice(METHODS)
+        readonly = method in o.readonly
+        keys: Keys | None = None
+        if method in o.keyed and chance.random() < 0.85:
+            some = chance.sample(range(self.shape.keys), chance.randint(1, min(2, self.shape.keys)))
+            keys = tuple((f"k{k}", self._mode(chance, readonly)) for k in sorted(some))
+        return Footprint(method, keys, readonly)
+
+    def _mode(self, chance: Random, readonly: bool) -> Mode:
+        return READ if readonly or chance.random() < 0.2 else WRITE
+
+
+def random_shape(seed: str, fixed: dict[str, object]) -> Shape:
+    """A world for this seed; what is given stays as it is."""
+    chance = Random(f"{seed}/shape")
+    drawn: dict[str, object] = {
+        "nodes": chance.randint(2, 5),
+        "objects": chance.randint(2, 6),
+        "levels": chance.randint(2, 3),
+        "conflict": chance.choice([0.0, 0.1, 0.3, 0.5, 0.8, 1.0]),
+        "keys": chance.choice([0, 2, 4]),
+        "clients": chance.randint(2, 5),
+        "calls": chance.randint(3, 8),
+        "ucast": chance.choice([0.0, 0.3, 0.7]),
+        "oneway": chance.choice([0.0, 0.2, 0.4]),
+        "later": chance.choice([0.0, 0.2, 0.5]),
+        "wide": chance.choice([0.3, 0.5, 0.7]),
+        "repeat": chance.choice([0.0, 0.1, 0.3]),
+    }
+    drawn.update(fixed)
+    return msgspec.convert(drawn, Shape)

@@ -1,0 +1,138 @@
+"""Records from the effects of a node's com layer. Made in the driver's loop: the core neither logs nor knows time."""
+
+from collections.abc import Callable
+from typing import Any
+
+from framework.com.events import (
+    Agreed,
+    AnyEffect,
+    Deliver,
+    Duplicate,
+    Ended,
+    Landed,
+    Proposed,
+    Received,
+    Sent,
+)
+from framework.com.view import Directory
+from framework.ids import Node, Replica
+from framework.trace.record import Header, Placed, Record
+
+
+def header(node: Node, directory: Directory) -> Header:
+    objects = {}
+    for name, placement in sorted(directory.objects.items()):
+        pairs = sorted({(min(a, b), max(a, b)) for a, row in placement.relation.rows.items() for b in row})
+        objects[str(name)] = Placed(tuple(placement.replicas), tuple(pairs))
+    view = directory.view
+    return Header(node=node, view=view.version, members=tuple(view.members), objects=objects)
+
+
+class Recorder:
+    """Numbers the records of one node and gives them to ``sink``."""
+
+    def __init__(self, node: Node, view: int, sink: Callable[[Record], None]) -> None:
+        self.node = node
+        self.view = view
+        self.sink = sink
+        self.count = 0
+
+    def effect(self, effect: AnyEffect, now: float) -> None:
+        make = _MAKERS.get(type(effect))
+        if make is not None:
+            self.write(now, **make(effect))
+
+    def state(self, now: float, replica: Replica, digest: str, performed: int) -> None:
+        self.write(now, event="state", replica=replica, digest=digest, performed=performed)
+
+    def stop(self, now: float, still_open: tuple[str, ...]) -> None:
+        self.write(now, event="stop", open=still_open)
+
+    def write(self, now: float, **fields: Any) -> None:
+        self.count += 1
+        self.sink(Record(i=self.count, node=self.node, at=now, view=self.view, **fields))
+
+
+def _sent(e: Sent) -> dict[str, Any]:
+    return {
+        "event": "send",
+        "sid": str(e.caller),
+        "cid": str(e.cid),
+        "no": e.group.no,
+        "group": str(e.group),
+        "invocation": str(e.invocation),
+        "client": e.client,
+        "session": str(e.session) if e.session else "",
+        "kind": e.kind,
+        "transmission": e.transmission,
+        "receipt": str(e.receipt) if e.receipt else "",
+        "parts": tuple((p.object, p.footprint) for p in e.parts),
+        "dests": tuple((d.replica, d.seq) for d in e.dests),
+        "stamp": f"{e.number}/{e.group}",
+        "way": "" if e.ordered else "none",
+        "entries": e.entries,
+    }
+
+
+def _landed(e: Landed) -> dict[str, Any]:
+    return {"event": "arrive", "replica": e.replica, "group": str(e.group), "invocation": str(e.invocation)}
+
+
+def _proposed(e: Proposed) -> dict[str, Any]:
+    return {"event": "propose", "replica": e.replica, "group": str(e.group), "stamp": str(e.stamp)}
+
+
+def _agreed(e: Agreed) -> dict[str, Any]:
+    return {"event": "agree", "replica": e.replica, "group": str(e.group), "stamp": str(e.stamp), "way": e.way}
+
+
+def _deliver(e: Deliver) -> dict[str, Any]:
+    return {
+        "event": "deliver",
+        "replica": e.replica,
+        "group": str(e.request.group),
+        "invocation": str(e.request.invocation),
+        "sid": str(e.sid),
+        "cid": str(e.cid),
+        "footprint": e.footprint,
+        "stamp": str(e.stamp),
+        "way": e.way,
+    }
+
+
+def _duplicate(e: Duplicate) -> dict[str, Any]:
+    return {"event": "duplicate", "replica": e.replica, "group": str(e.group), "invocation": str(e.invocation)}
+
+
+def _ended(e: Ended) -> dict[str, Any]:
+    return {
+        "event": "end",
+        "replica": e.replica,
+        "sid": str(e.sid),
+        "invocation": str(e.invocation),
+        "committed": e.committed,
+    }
+
+
+def _received(e: Received) -> dict[str, Any]:
+    return {
+        "event": "receive",
+        "sid": str(e.caller),
+        "client": e.client,
+        "group": str(e.group),
+        "receipt": str(e.receipt),
+        "received": tuple((r.replica, r.status) for r in e.responses),
+        "complete": e.complete,
+    }
+
+
+_MAKERS: dict[type[Any], Callable[[Any], dict[str, Any]]] = {
+    Sent: _sent,
+    Landed: _landed,
+    Proposed: _proposed,
+    Agreed: _agreed,
+    Deliver: _deliver,
+    Duplicate: _duplicate,
+    Ended: _ended,
+    Received: _received,
+}
