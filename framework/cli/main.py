@@ -1,7 +1,9 @@
 """``obo …``: one file per command, registered here.
 
-A command is a function ``run`` in a module of this package, with typer's options as its parameters and its
-help as its docstring. To add one: write ``framework/cli/NAME.py`` and put its name into ``COMMANDS``.
+To add a command: write ``framework/cli/NAME.py`` with a function ``run``, whose parameters are typer's options and
+whose docstring is the help, and put NAME into ``COMMANDS``. For a command with subcommands (``obo bench core``) the
+module has a ``typer.Typer`` named ``app`` instead. Every module here is imported at each start: import what is heavy
+(matplotlib, pyspark) inside the function.
 """
 
 import sys
@@ -42,7 +44,10 @@ def _options(
 def _register() -> None:
     for name in COMMANDS:
         module = import_module(f"framework.cli.{name.replace('-', '_')}")
-        app.command(name)(module.run)
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            app.command(name)(module.run)
 
 
 _register()
@@ -53,5 +58,9 @@ def main() -> None:
     try:
         app()
     except OboError as error:
-        print(f"obo: error: {error}", file=sys.stderr)
+        print("obo: error:", " ".join(str(error).splitlines()), file=sys.stderr)
         raise SystemExit(2) from None
+
+
+if __name__ == "__main__":
+    main()
