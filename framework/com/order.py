@@ -206,14 +206,12 @@ class Order:
             self._move(entry)
             self._run()
 
-    def has_started(self, mark: Mark) -> bool:
-        """Has this request been started here, by this or another copy of its call?"""
-        entry = self._by_mark.get(mark)
-        return entry.void if entry else self._is_delivered(mark)
-
     def has_joined(self, mark: Mark) -> bool:
-        """Is this call, which came back to an instance that waits for it, over?"""
-        return self.has_started(mark) and mark not in self._joining
+        """Is this call, which came back to an instance that waits for it, over? By this or another copy of it."""
+        if mark in self._joining:
+            return False
+        entry = self._by_mark.get(mark)
+        return entry.void or entry.started if entry else self._is_delivered(mark)
 
     def blockers(self, entry: Entry) -> str:
         """Why a request waits, for people."""
@@ -242,13 +240,13 @@ class Order:
             self._advance(todo.popleft())
 
     def _advance(self, entry: Entry) -> None:
-        if entry.started or entry.mark not in self._by_mark:
+        if entry.mark not in self._by_mark:
             return
         if entry.proposal is None and not self._propose(entry):
             return
         if not entry.safe and not self._agree(entry):
             return
-        if entry.void:
+        if entry.void or entry.started:
             self._settle(entry)
         elif self._undelivered(entry) is None:
             blocker = self._blocker(entry)
@@ -343,7 +341,12 @@ class Order:
             self._todo.extend(entry.followers)
 
     def _settle(self, entry: Entry) -> None:
-        """Delivered, and its stamp is final: contexts need not name it any more (PROTOCOL §4)."""
+        """Delivered, all that it waits for as well, and its stamp is final: contexts need not name it any more.
+
+        A context names m instead of what m itself waits for (PROTOCOL §4). So a copy that is answered early, or a call
+        that joins its ancestor, is settled only when its own predecessors are."""
+        if any(not self._is_delivered(p) for p in entry.preds):
+            return
         mark = entry.mark
         assert mark is not None and entry.stamp is not None
         del self._by_mark[mark]
@@ -407,11 +410,15 @@ class Order:
         this ancestor come first. The others may wait for it, and it must not wait for them."""
         inside = self._inside(entry)
         for mark in entry.preds:
-            if not self.has_started(mark):
-                before = self._by_mark.get(mark)
-                if not inside or before is None or any(self._within(before, a) for a in inside):
-                    return mark
+            if not self._is_delivered(mark) and not (inside and self._passes(mark, inside)):
+                return mark
         return None
+
+    def _passes(self, mark: Mark, inside: list[Entry]) -> bool:
+        before = self._by_mark.get(mark)
+        if before is None:
+            return False
+        return before.started or before.void or not any(self._within(before, a) for a in inside)
 
     def _is_delivered(self, mark: Mark) -> bool:
         ranges = self.delivered.get(mark[0])

@@ -6,6 +6,7 @@ byte (A11). The world performs instances (``Performer``), lets clients act, carr
 """
 
 import heapq
+from collections import deque
 from collections.abc import Callable
 from random import Random
 
@@ -78,6 +79,7 @@ class SimNode:
         self.recorder = Recorder(node, directory.view.version, self._record)
         self.paused_until = 0.0
         self._woken: set[Node] = set()
+        self._inbox: deque[AnyEvent] = deque()
 
     def _record(self, record: Record) -> None:
         self.trace.records.append(record)
@@ -88,10 +90,16 @@ class SimNode:
         if now < self.paused_until:
             self.world.at(self.paused_until, lambda: self.step(event))
             return
-        if type(event) is Writable:
-            self._woken.discard(event.peer)
-        for effect in self.com.step(event, now):
-            self._carry_out(effect)
+        self._inbox.append(event)
+        if len(self._inbox) > 1:
+            return  # it came up while effects are carried out: they go first
+        while self._inbox:
+            event = self._inbox[0]
+            if type(event) is Writable:
+                self._woken.discard(event.peer)
+            for effect in self.com.step(event, now):
+                self._carry_out(effect)
+            self._inbox.popleft()
 
     def _carry_out(self, effect: AnyEffect) -> None:
         world = self.world
