@@ -12,7 +12,7 @@ from framework import __version__
 
 def obo(*words, cwd=None, **environment):
     return subprocess.run(
-        [sys.executable, "-m", "framework.cli.main", *words],
+        [sys.executable, "-P", "-m", "framework.cli.main", *words],  # -P: as the script, which adds no directory
         cwd=cwd,
         env={**os.environ, "PYTHONIOENCODING": "utf-8", "PYTHONPATH": os.getcwd(), **environment},
         capture_output=True,

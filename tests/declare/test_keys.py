@@ -74,7 +74,7 @@ def test_the_same_key_iff_the_same_string(a, b):
         [10**20, Decimal("1E+20"), 1e20],
         ["fri", Day.FRI, OldDay.FRI],
         [(1, 2), Point(1, 2), (True, 2.0)],
-        [frozenset({1, 2, 3}), frozenset({3, 2, 1})],
+        [frozenset([0, 8]), frozenset([8, 0])],  # which iterate differently
         [
             datetime(2024, 1, 1, 12, tzinfo=UTC),
             datetime(2024, 1, 1, 14, tzinfo=timezone(timedelta(hours=2))),
