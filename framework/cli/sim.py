@@ -1,0 +1,105 @@
+"""``obo sim --seeds 0:500``: the seeded world, judged by the definitions. See docs/sim.md."""
+
+import os
+import shlex
+from contextlib import closing
+from typing import Annotated
+
+import msgspec
+import typer
+
+from framework.cli.numbers import new_directory, seeds, share, whole
+from framework.cli.progress import Display
+from framework.sim.batch import Job, outcomes
+from framework.sim.run import Options
+
+_MOST_SEEDS = 10
+
+
+class Wanted(msgspec.Struct):
+    """The command line, read and checked."""
+
+    seeds: range
+    options: Options
+    words: list[str]  # the options that make the world, as given: for the replay command
+    jobs: int
+    most: int
+    as_json: bool
+    trace: str
+
+    def replay(self, seed: int) -> str:
+        return shlex.join(["obo", "sim", "--seed", str(seed), *self.words])
+
+
+def run(
+    seed: Annotated[str | None, typer.Option("--seed", metavar="N", help="Run one seed.")] = None,
+    many: Annotated[
+        str | None,
+        typer.Option("--seeds", metavar="FIRST:LAST", help="Run these; LAST not included. 0:100 if not given."),
+    ] = None,
+    nodes: Annotated[str | None, typer.Option(metavar="N", help="Instead of what the seed chooses.")] = None,
+    objects: Annotated[str | None, typer.Option(metavar="N")] = None,
+    conflict: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="Of the method pairs that conflict: 0 to 1 (0.3), or 30%.")
+    ] = None,
+    keys: Annotated[str | None, typer.Option(metavar="N", help="Keys of each object; 0: calls without keys.")] = None,
+    clients: Annotated[str | None, typer.Option(metavar="N")] = None,
+    calls: Annotated[str | None, typer.Option(metavar="N", help="Of each client.")] = None,
+    ucast: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="Of the requests that go to one replica: 0 to 1, or percent.")
+    ] = None,
+    faults: Annotated[bool, typer.Option(help="Loss, duplication, reordering, cuts, pauses, slow nodes.")] = True,
+    jobs: Annotated[
+        str | None, typer.Option(metavar="N", help="Worker processes; one per processor if not given.")
+    ] = None,
+    most: Annotated[
+        str | None,
+        typer.Option(metavar="N", help=f"Stop after so many seeds with violations; {_MOST_SEEDS} if not given."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per seed and line on stdout.")] = False,
+    trace: Annotated[str | None, typer.Option(metavar="DIR", help="Write traces to DIR/<seed>/<node>.jsonl.")] = None,
+) -> None:
+    """Run seeded worlds with faults and judge each by the definitions (PROTOCOL §2, §8)."""
+    shape = {
+        "nodes": whole("--nodes", nodes, 1, 64),
+        "objects": whole("--objects", objects, 1, 1000),
+        "conflict": share("--conflict", conflict),
+        "keys": whole("--keys", keys, 0, 1_000_000),
+        "clients": whole("--clients", clients, 1, 1000),
+        "calls": whole("--calls", calls, 1, 100_000),
+        "ucast": share("--ucast", ucast),
+    }
+    given = {"nodes": nodes, "objects": objects, "conflict": conflict, "keys": keys}
+    given |= {"clients": clients, "calls": calls, "ucast": ucast}
+    words = [word for name, text in given.items() if text is not None for word in (f"--{name}", text)]
+    wanted = Wanted(
+        seeds(seed, many),
+        Options({name: value for name, value in shape.items() if value is not None}, faults),
+        words if faults else [*words, "--no-faults"],
+        whole("--jobs", jobs, 1, 1024) or os.cpu_count() or 1,
+        whole("--most", most, 1, 1_000_000) or _MOST_SEEDS,
+        as_json,
+        str(new_directory("--trace", trace) or ""),
+    )
+    raise typer.Exit(run_seeds(wanted))
+
+
+def run_seeds(wanted: Wanted) -> int:
+    """The exit code: 0 without violation, 1 with, 130 when interrupted."""
+    total = len(wanted.seeds)
+    work = (Job(seed, wanted.options, wanted.trace) for seed in wanted.seeds)
+    with Display(total, wanted.as_json) as display:
+        try:
+            with closing(outcomes(work, min(wanted.jobs, total))) as done:
+                for outcome in done:
+                    display.take(outcome, wanted.replay(outcome.seed))
+                    if display.totals.bad >= wanted.most:
+                        break
+        except KeyboardInterrupt:
+            display.say(f"interrupted; of {total} seeds these were done: {display.totals}")
+            return 130
+        left = total - display.totals.seeds
+        tail = f"; stopped at {wanted.most} bad seeds, {left} not run" if left else ""
+        if not wanted.as_json:
+            display.say(f"{display.totals}{tail}")
+        return 1 if display.totals.bad else 0
