@@ -1,0 +1,135 @@
+"""``obo verify TRACE…``: judges trace files, of simulated and real runs alike. See docs/trace.md."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from framework.errors import BadTrace
+from framework.sim.oracle import Verdict, Violation, judge
+from framework.trace.check import load
+
+_NUMBERS = ("requests", "delivered", "duplicates", "fast", "slow", "pairs", "ordered")
+
+
+class Judged(msgspec.Struct, omit_defaults=True):
+    """One run: its verdict, or why there is none."""
+
+    run: str
+    verdict: Verdict | None = None
+    error: str = ""
+
+    def numbers(self) -> dict[str, int]:
+        return {} if self.verdict is None else {name: getattr(self.verdict, name) for name in _NUMBERS}
+
+    @property
+    def violations(self) -> list[Violation]:
+        return [] if self.verdict is None else self.verdict.violations
+
+
+def run(
+    traces: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TRACE...",
+            help="The files of one run, or directories: each that holds *.jsonl is a run.",
+        ),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per run and line on stdout.")] = False,
+) -> None:
+    """Judge traces by the definitions. Ends with 1 at a violation, 2 if something cannot be read."""
+    judged = [judge_run(name, paths) for name, paths in runs(traces)]
+    if as_json:
+        for one in judged:
+            print(msgspec.json.encode(as_object(one)).decode())
+    else:
+        show(judged)
+    for one in judged:
+        if one.error:
+            print("obo: error:", " ".join(one.error.splitlines()), file=sys.stderr)
+    if any(one.error for one in judged):
+        raise typer.Exit(2)
+    raise typer.Exit(1 if any(one.violations for one in judged) else 0)
+
+
+def runs(names: Sequence[str]) -> list[tuple[str, list[Path]]]:
+    """(name, files) of each run. Files that are named one by one are one run."""
+    found: list[tuple[str, list[Path]]] = []
+    files: list[Path] = []
+    for name in names:
+        path = Path(name)
+        if path.is_dir():
+            found += _inside(path)
+        elif path.exists():
+            files.append(path)
+        else:
+            raise BadTrace(f"{name}: no such file or directory")
+    if files:
+        found.insert(0, (str(files[0]) if len(files) == 1 else f"{files[0]} …", files))
+    return found
+
+
+def _inside(directory: Path) -> list[tuple[str, list[Path]]]:
+    """The directory itself is a run, or those below it are."""
+    holders: dict[Path, list[Path]] = {}
+    for file in sorted(directory.glob("*.jsonl")) or sorted(directory.rglob("*.jsonl")):
+        holders.setdefault(file.parent, []).append(file)
+    if not holders:
+        raise BadTrace(f"{directory}: no trace files (*.jsonl) in this directory or below")
+    return [(str(holder), files) for holder, files in sorted(holders.items(), key=lambda item: _order(item[0]))]
+
+
+def _order(path: Path) -> tuple[str, int, str]:
+    """Seeds as numbers: 9 before 10."""
+    name = path.name
+    return str(path.parent), int(name) if name.isascii() and name.isdecimal() and len(name) < 19 else -1, name
+
+
+def judge_run(name: str, paths: Sequence[Path]) -> Judged:
+    try:
+        return Judged(name, judge(load(paths)))
+    except BadTrace as error:
+        return Judged(name, error=str(error))
+
+
+def as_object(one: Judged) -> dict[str, object]:
+    if one.error:
+        return {"run": one.run, "error": one.error}
+    return {"run": one.run, **one.numbers(), "violations": one.violations}
+
+
+def show(judged: Sequence[Judged]) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 1000  # a file has no edge: never cut a name
+    table = Table()
+    table.add_column("run", overflow="fold")
+    for name in (*_NUMBERS, "violations"):
+        table.add_column(name, justify="right")
+    for one in judged:
+        if not one.error:
+            table.add_row(escape(one.run), *map(str, one.numbers().values()), str(len(one.violations)))
+    if table.row_count:
+        console.print(table)
+    for one in judged:
+        for violation in one.violations:
+            console.print(
+                f"{one.run}: {violation}" if len(judged) > 1 else str(violation), markup=False, soft_wrap=True
+            )
+    bad = sum(bool(one.violations) for one in judged)
+    unread = sum(bool(one.error) for one in judged)
+    if unread < len(judged):
+        console.print(_summary(len(judged), bad, unread))
+
+
+def _summary(total: int, bad: int, unread: int) -> str:
+    words = (
+        f"{total} run{'' if total == 1 else 's'} judged" if not unread else f"{total - unread} of {total} runs judged"
+    )
+    return f"{words}: " + (f"{bad} with violations" if bad else "no violation found")

@@ -1,0 +1,149 @@
+"""Do the records of a run fit together? Asked before a verdict, so that a damaged trace is no traceback and no verdict.
+
+This judges the files, not the protocol: names that nobody declared, identifiers that are none, a receipt of what was
+never sent from there, files of different runs. What can be a fault of the protocol stays for the oracle.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from framework.errors import BadTrace
+from framework.trace.files import Trace, read
+from framework.trace.record import Header, Record
+
+_INVOCATION = re.compile(r"[^/\s]{1,200}/\d{1,18}(\.\d{1,18}){0,200}\Z", re.ASCII)
+_SID = re.compile(r"\d{1,18}:[^@:\s]+@[^@:\s]+\Z", re.ASCII)
+_AT_A_REPLICA = ("arrive", "propose", "agree", "deliver", "duplicate", "end", "state")
+_OF_A_GROUP = ("send", "arrive", "propose", "agree", "deliver", "duplicate", "receive")
+_WAYS = ("", "fast", "slow", "none")
+
+
+def load(paths: Sequence[Path]) -> list[Trace]:
+    """The traces of one run, or BadTrace that names file, line and what is wrong."""
+    traces = [read(path) for path in paths]
+    check(list(zip(paths, traces, strict=True)))
+    return traces
+
+
+def check(run: Sequence[tuple[Path, Trace]]) -> None:
+    _headers(run)
+    sent: dict[str, str] = {}  # group: where it was sent
+    for path, trace in run:
+        for number, fault in _faults(trace, sent, path):
+            raise BadTrace(f"{path}:{number}: {fault}")
+
+
+def _headers(run: Sequence[tuple[Path, Trace]]) -> None:
+    writers: dict[str, Path] = {}
+    first_path, first = run[0]
+    for path, trace in run:
+        head = trace.header
+        for fault in _header_faults(head):
+            raise BadTrace(f"{path}:1: {fault}")
+        if head.node in writers:
+            raise BadTrace(f"{path}:1: a second trace of {head.node}; the first is {writers[head.node]}")
+        writers[head.node] = path
+        if head.objects != first.header.objects:
+            names = sorted(_differing(head, first.header))
+            raise BadTrace(
+                f"{path}:1: says otherwise than {first_path} about {', '.join(names)}: traces of different runs?"
+            )
+    for path, trace in run:
+        missing = [n for n in trace.header.members if n not in writers]
+        if missing:
+            raise BadTrace(
+                f"{path}:1: {missing[0]} is a member, but its trace is not here: give all files of the run together"
+            )
+
+
+def _differing(a: Header, b: Header) -> set[str]:
+    return {name for name in {*a.objects, *b.objects} if a.objects.get(name) != b.objects.get(name)}
+
+
+def _header_faults(head: Header) -> Iterator[str]:
+    if head.node not in head.members:
+        yield f"{head.node!r} is not among the members {', '.join(head.members)}"
+    if len(set(head.members)) != len(head.members):
+        yield "a member is named twice"
+    for name, placed in head.objects.items():
+        for replica in placed.replicas:
+            if replica.partition("@")[0] != name or replica.partition("@")[2] not in head.members:
+                yield f"object {name!r} has the replica {replica!r}; expected {name}@ and a member"
+        if len(set(placed.replicas)) != len(placed.replicas):
+            yield f"object {name!r} names a replica twice"
+
+
+def _faults(trace: Trace, sent: dict[str, str], path: Path) -> Iterator[tuple[int, str]]:
+    """(line, what is wrong) of the records of one file."""
+    here: dict[str, Record] = {}  # groups sent from this node
+    replicas = {r for placed in trace.header.objects.values() for r in placed.replicas}
+    for number, r in enumerate(trace.records, 2):
+        for fault in _fields(r, replicas):
+            yield number, f"{r.event}: {fault}"
+        if r.event == "send":
+            for fault in _send(r, trace.header, replicas):
+                yield number, f"send of {r.group}: {fault}"
+            if r.group in sent:
+                yield number, f"send of {r.group}: the same group was sent before, at {sent[r.group]}"
+            sent[r.group] = f"{path}:{number}"
+            here[r.group] = r
+        elif r.event == "receive":
+            for fault in _receive(r, here.get(r.group)):
+                yield number, f"receive of {r.group}: {fault}"
+
+
+def _fields(r: Record, replicas: set[str]) -> Iterator[str]:
+    if r.event in _AT_A_REPLICA:
+        if r.replica not in replicas:
+            yield f"no replica {r.replica!r} in the header"
+        elif r.replica.partition("@")[2] != r.node:
+            yield f"replica {r.replica} is not on {r.node}"
+    if r.event in _OF_A_GROUP and not _is_group(r.group):
+        yield f"group {r.group!r} is no group id such as 12:bank@n1:0"
+    if r.event in ("arrive", "deliver", "duplicate", "end") and not _INVOCATION.match(r.invocation):
+        yield f"invocation {r.invocation!r} is no invocation id such as ann/3.1"
+    if r.event in ("deliver", "end", "receive") and not _SID.match(r.sid):
+        yield f"sid {r.sid!r} is no start identifier such as 12:bank@n1"
+    if r.event == "deliver" and r.footprint is None:
+        yield "the footprint is missing"
+    if r.way not in _WAYS:
+        yield f"way {r.way!r}; expected fast, slow or none"
+
+
+def _send(r: Record, head: Header, replicas: set[str]) -> Iterator[str]:
+    if not _INVOCATION.match(r.invocation):
+        yield f"invocation {r.invocation!r} is no invocation id such as ann/3.1"
+    if r.group != f"{r.sid}:{r.no}":
+        yield f"the group id does not consist of sid {r.sid!r} and no {r.no}"
+    if r.sid.partition("@")[2] != r.node:
+        yield f"sid {r.sid} is not of {r.node}"
+    names = [name for name, _ in r.parts]
+    if not names or len(set(names)) != len(names):
+        yield f"the parts name {', '.join(names) or 'no object'}; expected each object once"
+    for name in names:
+        if name not in head.objects:
+            yield f"no object {name!r} in the header"
+    dests = [replica for replica, _ in r.dests]
+    for replica in dests:
+        if replica not in replicas or replica.partition("@")[0] not in names:
+            yield f"destination {replica!r} is no replica of {', '.join(names)}"
+    if len(set(dests)) != len(dests) or {d.partition("@")[0] for d in dests} != set(names):
+        yield f"the destinations {', '.join(dests)} do not fit the parts {', '.join(names)}"
+
+
+def _receive(r: Record, send: Record | None) -> Iterator[str]:
+    if send is None:
+        yield f"{r.node} did not send it before"
+        return
+    if send.sid != r.sid:
+        yield f"{r.sid} receives, but {send.sid} sent it"
+    dests = {replica for replica, _ in send.dests}
+    for replica, _ in r.received:
+        if replica not in dests:
+            yield f"a response from {replica!r}, which is no destination"
+
+
+def _is_group(text: str) -> bool:
+    sid, _, no = text.rpartition(":")
+    return bool(_SID.match(sid)) and no.isascii() and no.isdecimal() and len(no) <= 18
