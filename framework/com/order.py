@@ -326,11 +326,14 @@ class Order:
         assert entry.invocation is not None
         self.performing[entry.invocation] = entry
         self.out.append((START, entry))
-        for copy in self._copies.pop(entry.invocation):
+        self._void_copies(entry, self._copies.pop(entry.invocation))
+        self._settle(entry)
+
+    def _void_copies(self, entry: Entry, copies: list[Entry]) -> None:
+        for copy in copies:
             if copy is not entry:
                 self._void(copy)
                 self._todo.append(copy)
-        self._settle(entry)
 
     def _void(self, entry: Entry) -> None:
         entry.void = True
@@ -345,7 +348,7 @@ class Order:
 
         A context names m instead of what m itself waits for (PROTOCOL §4). So a copy that is answered early, or a call
         that joins its ancestor, is settled only when its own predecessors are."""
-        if any(not self._is_delivered(p) for p in entry.preds):
+        if not self._settleable(entry):
             return
         mark = entry.mark
         assert mark is not None and entry.stamp is not None
@@ -360,6 +363,9 @@ class Order:
         if entry.followers:
             self._todo.extend(entry.followers)
             entry.followers = None
+
+    def _settleable(self, entry: Entry) -> bool:
+        return all(self._is_delivered(p) for p in entry.preds)
 
     # predecessors (PROTOCOL §5.1)
 
@@ -396,8 +402,10 @@ class Order:
             return False
         if before.stamp is not None:
             return True
-        same = before.ordered and after.ordered and before.dests == after.dests
-        return same and before.proposal is not None
+        return before.proposal is not None and self._alike(before, after)
+
+    def _alike(self, before: Entry, after: Entry) -> bool:
+        return before.ordered and after.ordered and before.dests == after.dests
 
     def _has_stamp(self, mark: Mark) -> bool:
         before = self._by_mark.get(mark)
@@ -443,8 +451,9 @@ class Order:
     def _above_predecessors(self, entry: Entry) -> Stamp:
         bound = entry.floor
         for mark in entry.preds:
-            before = self._by_mark[mark]
-            bound = max(bound, before.stamp or before.proposal or LOWEST)
+            before = self._by_mark.get(mark)
+            if before is not None:
+                bound = max(bound, before.stamp or before.proposal or LOWEST)
         return bound
 
     def _promise(self, entry: Entry, stamp: Stamp) -> None:
@@ -501,19 +510,22 @@ class Order:
         if inside:
             return self._blocker_inside(entry, inside)
         for slot in entry.meets:
-            busy = self._busy(slot)
-            if busy:
-                return next(iter(busy.values()))
-            line = self._waiting.get(slot)
-            if line:
-                i = bisect_left(line, (entry.stamp,))
-                if i:
-                    return line[i - 1][1]
+            blocker = self._busy(slot) or self._next_before(slot, entry)
+            if blocker is not None:
+                return blocker
         return None
 
-    def _busy(self, slot: str) -> dict[GroupId, Entry] | None:
-        """Instances running in this slot (P3: a message is ready if no conflicting instance is running)."""
-        return self.running.get(slot)
+    def _busy(self, slot: str) -> Entry | None:
+        """Some instance running in this slot (P3: a message is ready if no conflicting instance is running)."""
+        running = self.running.get(slot)
+        return next(iter(running.values())) if running else None
+
+    def _next_before(self, slot: str, entry: Entry) -> Entry | None:
+        line = self._waiting.get(slot)
+        if not line:
+            return None
+        i = bisect_left(line, (entry.stamp,))
+        return line[i - 1][1] if i else None
 
     # a request that joins an ancestor running here
 
@@ -558,7 +570,7 @@ class Order:
         """None if this safe request waits for one of ``inside``, itself or through others; else whom to watch.
 
         Judged on safe stamps only, which are the same at every replica: so all of them let the same pass."""
-        if any(slot in ancestor.places for ancestor in inside for slot in entry.meets):
+        if any(self._waits_for(entry, ancestor) for ancestor in inside):
             return None
         seen.add(entry.group)
         watch = entry
@@ -570,6 +582,11 @@ class Order:
             elif self._outside(other, inside, seen) is None:
                 return None
         return watch
+
+    def _waits_for(self, entry: Entry, ancestor: Entry) -> bool:
+        if not any(slot in ancestor.places for slot in entry.meets):
+            return False
+        return ancestor.invocation not in entry.line or not self._joinable(ancestor, entry)
 
     def _ahead(self, entry: Entry) -> list[Entry]:
         preds = [self._by_mark[m] for m in entry.preds if m in self._by_mark]

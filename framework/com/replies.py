@@ -68,7 +68,8 @@ class Replies:
     def finish(self, invocation: Invocation, reply: Reply) -> list[Request]:
         """The call is over; the copies that came meanwhile are to be answered with its reply."""
         waiting, reply.waiting = reply.waiting, []
-        self._forget(invocation, reply)
+        if not waiting:
+            self._forget(invocation, reply)
         return waiting
 
     def answered(self, invocation: Invocation) -> None:
@@ -80,14 +81,21 @@ class Replies:
         self._forget(invocation, reply)
 
     def _forget(self, invocation: Invocation, reply: Reply) -> None:
-        if reply.copies <= 0 and len(invocation.path) > 1 and reply.status is not None:
+        if reply.status is None:
+            return
+        root = len(invocation.path) == 1
+        wanted = invocation.path[0] >= self._done.get(invocation.client, 0) if root else reply.copies > 0
+        if not wanted:
             self._replies.pop(invocation, None)
         elif len(self._replies) > self.bound:
             self._shrink()
 
     def _acknowledge(self, client: str, done: int) -> None:
         for n in range(self._done.get(client, 0), done):
-            self._replies.pop(Invocation(client, (n,)), None)
+            invocation = Invocation(client, (n,))
+            reply = self._replies.get(invocation)
+            if reply is not None and reply.status is not None:
+                del self._replies[invocation]
         self._done[client] = max(done, self._done.get(client, 0))
 
     def _shrink(self) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from framework.com.events import AnyEvent, Collect, Completed, Deliver, Received, Submit
 from framework.com.messages import WireContext
 from framework.com.view import Placement
-from framework.footprint import Footprint
 from framework.ids import GroupId, Node, Replica, Sid
 from framework.sim.ledger import Ledger
 from framework.sim.program import Act, Program
@@ -15,9 +14,13 @@ from framework.sim.world import Performer, SimNode, World
 class Runner:
     """Runs the acts of a script, one after the other, for an instance or a client."""
 
-    def __init__(self, world: World, acts: tuple[Act, ...], done: Callable[[], None]) -> None:
+    def __init__(
+        self, world: World, acts: tuple[Act, ...], change: Callable[[], float], done: Callable[[], None]
+    ) -> None:
         self.world = world
         self.acts = acts
+        self.change = change  # when all acts are sent; says how long that takes
+        self.changed = False
         self.done = done
         self.next = 0
         self.number = 1  # of the next call
@@ -27,6 +30,9 @@ class Runner:
     def go(self) -> None:
         if self.next < len(self.acts):
             self.world.after(self.acts[self.next].pause, self._act)
+        elif not self.changed:
+            self.changed = True
+            self.world.after(self.change(), self.go)
         elif self.later:
             call, act = self.later.pop(0)
             self.waits_for = call
@@ -60,8 +66,10 @@ class Runner:
 
 
 class InstanceRunner(Runner):
-    def __init__(self, node: SimNode, sid: Sid, acts: tuple[Act, ...], done: Callable[[], None]) -> None:
-        super().__init__(node.world, acts, done)
+    def __init__(
+        self, node: SimNode, sid: Sid, acts: tuple[Act, ...], change: Callable[[], float], done: Callable[[], None]
+    ) -> None:
+        super().__init__(node.world, acts, change, done)
         self.node = node
         self.sid = sid
 
@@ -81,7 +89,7 @@ class ClientRunner(Runner):
     """A client with a home node; now and then it repeats a call through another node and stays there."""
 
     def __init__(self, actors: "Actors", name: str, home: Node, acts: tuple[Act, ...]) -> None:
-        super().__init__(actors.world, acts, self._finished)
+        super().__init__(actors.world, acts, lambda: 0.0, self._finished)
         self.actors = actors
         self.name = name
         self.home = home
@@ -102,7 +110,7 @@ class ClientRunner(Runner):
             others = [n for n in self.world.nodes if n != self.home]
             if others:
                 other = chance.choice(others)
-                self.world.after(chance.uniform(0.0, 30.0), lambda: self._repeat(call, act, other))
+                self.world.after(chance.uniform(0.0, 15.0), lambda: self._repeat(call, act, other))
 
     def _repeat(self, call: int, act: Act, other: Node) -> None:
         if self.waits_for == call:
@@ -157,17 +165,20 @@ class Actors(Performer):
         at = self.program.by_name[node.com.hosts[effect.replica].name]
         script = self.program.script(request, at, effect.footprint)
 
-        def done() -> None:
-            self.world.after(script.work, lambda: self._complete(node, effect, script.ok, effect.footprint))
+        def change() -> float:
+            if script.ok:
+                self.ledgers[effect.replica].commit(str(request.invocation), effect.footprint)
+            return script.work
 
-        runner = InstanceRunner(node, effect.sid, script.acts, done)
+        def done() -> None:
+            self.world.after(script.work, lambda: self._complete(node, effect, script.ok))
+
+        runner = InstanceRunner(node, effect.sid, script.acts, change, done)
         self.running[effect.sid] = runner
         runner.go()
 
-    def _complete(self, node: SimNode, effect: Deliver, ok: bool, footprint: Footprint) -> None:
+    def _complete(self, node: SimNode, effect: Deliver, ok: bool) -> None:
         del self.running[effect.sid]
-        if ok:
-            self.ledgers[effect.replica].commit(str(effect.request.invocation), footprint)
         output = not effect.request.group.no % 2
         node.step(Completed(effect.sid, ok, b"done" if output else b"", output))
 

@@ -247,6 +247,8 @@ class Oracle:
         instance = Performed(r.sid, group, invocation, r.footprint, r.i)
         self._check_before(instance, group, place)
         self._check_alone(instance, place)
+        if _clock(r.sid) <= _clock(group.sid):
+            self._blame("P3 §4.1", f"{r.sid} started after {group.sid}, which sent its request {r.group}")
         instance.knows = group.before | self._inherited(instance, place)
         for name, footprint in group.parts.items():
             if not footprint.readonly:
@@ -392,6 +394,11 @@ class Oracle:
             for instance in place.performed:
                 if instance.ended is None:
                     self._blame("A8", f"{instance.invocation} at {place.name} never ended")
+
+
+def _clock(sid: str) -> int:
+    """Start identifiers respect happened-before: it is what ids are for (P3 §4.1)."""
+    return int(sid.partition(":")[0])
 
 
 def judge(traces: Sequence[Trace]) -> Verdict:

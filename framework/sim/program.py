@@ -67,8 +67,10 @@ class Act(msgspec.Struct, frozen=True):
 
 
 class Script(msgspec.Struct, frozen=True):
+    """Acts; then a change of state; then asynchronous calls are collected; then it commits or aborts."""
+
     acts: tuple[Act, ...]
-    work: float  # time it takes after the last act
+    work: float  # time it takes after the last act, and again before it ends
     ok: bool
 
 
@@ -125,7 +127,10 @@ class Program:
         while depth < self.shape.depth and len(acts) < 4 and chance.random() < self.shape.wide:
             if not any(o.level > at.level for o in self.objects):
                 break
-            acts.append(self._act(chance, at.level, (*waiting, footprint)))
+            last = chance.random() < 0.3
+            acts.append(self._act(chance, at.level, (*waiting, footprint), last))
+            if last:
+                break
         if chance.random() < self.shape.back:
             chain = request.chain[len(request.chain) - len(waiting) :]
             back = self._back(chance, at, list(zip(chain, waiting, strict=True)))
@@ -144,9 +149,10 @@ class Program:
         receipt = chance.choice([CREC, DREC, majority(len(ancestor.replicas))])
         return Act("sync", "mcast", (part,), receipt, chance.uniform(0.0, 1.0))
 
-    def _act(self, chance: Random, above: int, waiting: tuple[Footprint, ...]) -> Act:
+    def _act(self, chance: Random, above: int, waiting: tuple[Footprint, ...], last: bool = False) -> Act:
         """``waiting``: footprints of the instances that wait for this act, each for the whole of what it called.
-        They travel as the argument: only these may be called back."""
+        They travel as the argument: only these may be called back. Who calls asynchronously waits, too, but later:
+        in the meantime it must not call what may wait for the same objects, so that act must be its ``last``."""
         below = [o for o in self.objects if o.level > above]
         transmission: Transmission = "ucast"
         if chance.random() >= self.shape.ucast:
@@ -157,15 +163,17 @@ class Program:
             transmission = "mcast"
         roll = chance.random()
         kind: Kind = "sync"
-        if roll < self.shape.oneway:
+        if last and chance.random() < 0.5:
+            kind = "async"
+        elif roll < self.shape.oneway:
             kind = "oneway"
         elif roll < self.shape.oneway + self.shape.later:
             kind = "async"
-        if kind == "oneway" or (kind == "async" and chance.random() < 0.3):
+        if kind == "oneway" or (kind == "async" and not last and chance.random() < 0.3):
             wait = None
         else:
             wait = self._receipt(chance, parts)
-        whole = kind == "sync" and (len(parts) == 1 or wait == CREC)
+        whole = (kind == "sync" or last) and (wait == CREC or (wait is not None and len(parts) == 1))
         args = msgspec.msgpack.encode(waiting if whole else ())
         parts = tuple(p._replace(args=args) for p in parts)
         return Act(kind, transmission, parts, wait, chance.uniform(0.0, 2.0))
@@ -214,7 +222,8 @@ def random_shape(seed: str, fixed: dict[str, object]) -> Shape:
         "oneway": chance.choice([0.0, 0.2, 0.4]),
         "later": chance.choice([0.0, 0.2, 0.5]),
         "wide": chance.choice([0.3, 0.5, 0.7]),
-        "repeat": chance.choice([0.0, 0.1, 0.3]),
+        "back": chance.choice([0.1, 0.6]),
+        "repeat": chance.choice([0.0, 0.1, 0.6]),
     }
     drawn.update(fixed)
     return msgspec.convert(drawn, Shape)

@@ -1,0 +1,115 @@
+"""Each rule of the protocol, switched off: what to replace by what. Used to prove that the attack finds a fault."""
+
+from collections.abc import Callable
+from typing import Any
+
+from framework.com.caller import Caller
+from framework.com.context import Context
+from framework.com.core import Com
+from framework.com.epoch import Epoch
+from framework.com.host import Host
+from framework.com.link import Link
+from framework.com.order import LOWEST, Order
+from framework.footprint import Relation
+
+Mutant = tuple[type[Any], str, Callable[..., Any]]
+
+
+def _only_maxima(self: Context) -> Any:
+    out = []
+    for at in sorted(self.entries):
+        top: dict[Any, int] = {}
+        for origin, seq in self.entries[at]:
+            top[origin] = max(seq, top.get(origin, 0))
+        out.append((at, tuple(sorted(top.items()))))
+    return tuple(out)
+
+
+def _forget_what_is_replaced(self: Caller, dest: Any, mark: Any, kind: Any, readonly: bool) -> None:
+    self.acted = True
+    self.context.drop(dest.replica)
+
+
+def _no_reads(self: Caller, dest: Any, mark: Any, kind: Any, readonly: bool, real: Any = Caller.sent) -> None:
+    if not readonly:
+        real(self, dest, mark, kind, readonly)
+
+
+def _ignore_clocks(self: Com, number: int) -> None:
+    pass
+
+
+def _commit_without_context(self: Epoch, places: Any, context: Context) -> None:
+    self._carry(places)
+
+
+def _base_is_lost(self: Epoch, sid: Any, known: Any) -> None:
+    self.cid = sid
+    self.slots.clear()
+    self.context = Context()
+
+
+def _inherit_base_only(self: Host, request: Any) -> Context:
+    return self.epoch.base.copy()
+
+
+def _first_reader_wins(self: Relation, f: Any) -> Any:
+    """Read and write locks on different keys of one call: only the first key counts."""
+    return self._places(f)[:1], self._meets(f)[:2]
+
+
+def _at_once(*_: Any) -> bool:
+    return True
+
+
+def _never(*_: Any) -> bool:
+    return False
+
+
+def _none(*_: Any) -> None:
+    return None
+
+
+def _nothing(*_: Any) -> list[Any]:
+    return []
+
+
+def _lowest(*_: Any) -> Any:
+    return LOWEST
+
+
+MUTANTS: dict[str, Mutant] = {
+    # PROTOCOL §5.1 to §5.4
+    "no context wait before proposing": (Order, "_is_ordered", _at_once),
+    "proposed counts as ordered whatever the destinations": (Order, "_alike", _at_once),
+    "delivered before its predecessors": (Order, "_undelivered", _none),
+    "stamp not above predecessors": (Order, "_above_predecessors", _lowest),
+    "stamp not above conflicting requests": (Order, "_above_conflicting", _lowest),
+    "no promise": (Order, "_promise", _none),
+    "no agreement": (Order, "_agreeable", _at_once),
+    "conflicting requests not in stamp order": (Order, "_next_before", _none),
+    "no ready condition": (Order, "_busy", _none),
+    "keys of an index slot forgotten": (Relation, "slots", _first_reader_wins),
+    # A1
+    "performed again when a copy arrives": (Host, "_performed", _never),
+    "waiting copies are performed, too": (Order, "_void_copies", _none),
+    # PROTOCOL §4
+    "maxima instead of sets in contexts": (Context, "wire", _only_maxima),
+    "siblings of a group forgotten": (Host, "_siblings", _nothing),
+    "sending leaves nothing in the context": (Caller, "sent", _forget_what_is_replaced),
+    "reads forgotten by their own instance": (Caller, "sent", _no_reads),
+    "what is received is not merged": (Caller, "received", _none),
+    "the request's context is not inherited": (Host, "_inherit", _inherit_base_only),
+    "commit leaves nothing": (Epoch, "commit", _commit_without_context),
+    "a new epoch forgets the one before": (Epoch, "_open", _base_is_lost),
+    "no carry-over of running instances": (Epoch, "_carry", _none),
+    "conflict opens no epoch": (Epoch, "_clashes", _never),
+    "settled before its predecessors": (Order, "_settleable", _at_once),
+    # joining
+    "no joining of an ancestor": (Order, "_inside", _nothing),
+    "a response does not wait for what came back": (Host, "hold", _never),
+    "joins at any point of its ancestor": (Order, "_joinable", _at_once),
+    # clocks and links
+    "clock never merged": (Com, "clock_at_least", _ignore_clocks),
+    "nothing is sent again": (Link, "again", _nothing),
+}

@@ -1,0 +1,33 @@
+"""Proof that the attack can find a fault: each rule is switched off, and the oracle must notice within 300 seeds."""
+
+import pytest
+
+from framework.errors import OboError
+from framework.sim.run import run
+
+from .mutants import MUTANTS
+
+SEEDS = 300
+
+
+def caught_at(seeds: int) -> tuple[int, str] | None:
+    """The first seed at which something is wrong, and what."""
+    for seed in range(seeds):
+        try:
+            verdict = run(seed).verdict
+        except (OboError, AssertionError, KeyError) as error:
+            return seed, f"{type(error).__name__}: {error}"
+        if verdict.violations:
+            return seed, str(verdict.violations[0])
+    return None
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_rule_that_is_switched_off_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, attribute, replacement = MUTANTS[name]
+    monkeypatch.setattr(owner, attribute, replacement)
+    assert caught_at(SEEDS) is not None, f"{name}: {SEEDS} seeds without a violation"
+
+
+def test_with_all_rules_on_the_same_seeds_are_clean() -> None:
+    assert caught_at(60) is None
