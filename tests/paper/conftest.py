@@ -1,0 +1,20 @@
+"""Every stage is played to its end and judged by the definitions (framework.sim.oracle), whatever its test looks at."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.paper.stage import Stage
+
+
+@pytest.fixture
+def set_up() -> Iterator[Callable[..., Stage]]:
+    stages: list[Stage] = []
+
+    def make(nodes: str) -> Stage:
+        stages.append(Stage(nodes))
+        return stages[-1]
+
+    yield make
+    for stage in stages:
+        assert stage.finish().violations == []
