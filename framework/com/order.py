@@ -405,7 +405,12 @@ class Order:
         return before.proposal is not None and self._alike(before, after)
 
     def _alike(self, before: Entry, after: Entry) -> bool:
-        return before.ordered and after.ordered and before.dests == after.dests
+        if not (before.ordered and after.ordered and before.dests == after.dests):
+            return False
+        # of a pcast that reads here and writes there, contexts may remember only the part that writes (P1 §4): then the
+        # other destinations do not know that it comes first
+        assert before.request is not None
+        return len({p.footprint.readonly for p in before.request.parts}) == 1
 
     def _has_stamp(self, mark: Mark) -> bool:
         before = self._by_mark.get(mark)
@@ -574,11 +579,14 @@ class Order:
             return None
         seen.add(entry.group)
         watch = entry
+        own = [a for a in inside if a.invocation in entry.line]  # it joins these, and passes what waits for them
         for other in self._ahead(entry):
             if other.group in seen:
                 continue
             if not other.safe:
                 watch = other
+            elif own and self._outside(other, own, set(seen)) is None:
+                continue
             elif self._outside(other, inside, seen) is None:
                 return None
         return watch
