@@ -370,17 +370,17 @@ class Stage:
                 return instance
         raise AssertionError(f"{name} is not delivered at {at}; delivered: {self.delivered(at)}")
 
-    def request(self, name: str, at: str) -> Request:
-        """A message as it was sent to a replica."""
+    def request(self, name: str, at: str = "") -> Request:
+        """A message as it was sent (to this replica)."""
         posted = (m for p in self._players.values() for m in p.com.posted if isinstance(m, Request))
-        return next(m for m in posted if m.target == at and self.name(m.invocation) == name)
+        return next(m for m in posted if self.name(m.invocation) == name and at in ("", m.target))
 
     def sent(self, name: str) -> Sent:
         return self._sent[name]
 
     def carried(self, name: str) -> dict[str, set[str]]:
         """The context of a message: per destination the messages that must come first."""
-        return self.names_in(self.request(name, self.sent(name).dests[0].replica).context)
+        return self.names_in(self.request(name).context)
 
     def names_in(self, context: WireContext) -> dict[str, set[str]]:
         """A context with names instead of numbers."""
