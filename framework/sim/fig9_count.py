@@ -4,7 +4,7 @@ A counting is four choices:
 
 unit
     ``next``: of each message, whether it is ordered with the one delivered just before it. A traditional protocol
-    delivers one sequence; there the answer is always yes. A share of messages that does not depend on how long a run is.
+    delivers one sequence; there the answer is always yes.
     ``some``: of each message that follows another one causally, whether the protocol puts any of those before it.
     ``causal``: of all pairs that the network orders causally, how many the protocol orders.
     ``total``: of all pairs, how many the protocol orders.
@@ -20,7 +20,7 @@ relation
 """
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import pairwise, product
 from typing import Literal
 
 import msgspec
@@ -123,7 +123,7 @@ class Counter:
         ordered = base = 0
         for sequence in self.run.sequences("target" if how.where == "replica" else "computer"):
             chosen = [m for m in sequence if how.messages == "all" or m.request]
-            for one, other in zip(chosen, chosen[1:], strict=False):
+            for one, other in pairwise(chosen):
                 early, late = sorted((one, other), key=lambda m: m.number)
                 ordered += bool(self.precede(late, how.relation) & early.bit)
                 base += 1
