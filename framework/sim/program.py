@@ -127,7 +127,7 @@ class Program:
         while depth < self.shape.depth and len(acts) < 4 and chance.random() < self.shape.wide:
             if not any(o.level > at.level for o in self.objects):
                 break
-            last = chance.random() < 0.3
+            last = chance.random() < 0.3 and not any(a.kind == "async" for a in acts)
             acts.append(self._act(chance, at.level, (*waiting, footprint), last))
             if last:
                 break
@@ -152,7 +152,7 @@ class Program:
     def _act(self, chance: Random, above: int, waiting: tuple[Footprint, ...], last: bool = False) -> Act:
         """``waiting``: footprints of the instances that wait for this act, each for the whole of what it called.
         They travel as the argument: only these may be called back. Who calls asynchronously waits, too, but later:
-        in the meantime it must not call what may wait for the same objects, so that act must be its ``last``."""
+        in the meantime it must not wait for anything else, so that act must be its ``last`` and its only one."""
         below = [o for o in self.objects if o.level > above]
         transmission: Transmission = "ucast"
         if chance.random() >= self.shape.ucast:
@@ -173,7 +173,8 @@ class Program:
             wait = None
         else:
             wait = self._receipt(chance, parts)
-        whole = (kind == "sync" or last) and (wait == CREC or (wait is not None and len(parts) == 1))
+        waits = kind == "sync" or (kind == "async" and last)
+        whole = waits and (wait == CREC or (wait is not None and len(parts) == 1))
         args = msgspec.msgpack.encode(waiting if whole else ())
         parts = tuple(p._replace(args=args) for p in parts)
         return Act(kind, transmission, parts, wait, chance.uniform(0.0, 2.0))

@@ -1,0 +1,127 @@
+"""What ordering costs: one harness with FIFO delivery, with OBO at several conflict ratios, with total order.
+
+Three nodes in one process, joined by a perfect network: every frame is encoded, carried and decoded, and nothing waits
+for time. Clients submit in rounds; within a round all that waits for a peer is packed into one frame, as a server does.
+The figure is CPU time per request and replica that delivers it. Only ratios within one run of a process mean anything.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from itertools import combinations_with_replacement
+from random import Random
+
+from framework.com.core import Com, Limits
+from framework.com.events import (
+    AnyEvent,
+    Arrived,
+    Completed,
+    Deliver,
+    Outgoing,
+    Submit,
+    Transmit,
+    Wake,
+    Writable,
+)
+from framework.com.host import Host, Instance
+from framework.com.link import Timing
+from framework.com.messages import Dest, Part, Request, Response
+from framework.com.order import Entry
+from framework.com.receipt import majority
+from framework.com.view import Directory, Placement, View
+from framework.footprint import Footprint, Relation
+from framework.ids import Node, ObjectName, Sid, Stamp, node_of, replica
+
+METHODS = ("a", "b", "c", "d")
+PAIRS = tuple(combinations_with_replacement(METHODS, 2))
+NODES = (Node("n1"), Node("n2"), Node("n3"))
+_TIMING = Timing(window=1 << 20)
+_LIMITS = Limits(queued=1 << 30)
+
+
+class FifoHost(Host):
+    """Requests are performed as they come, once each: links, replies and receipts, but no order."""
+
+    def arrive(self, request: Request) -> None:
+        origin = node_of(request.group.replica)
+        self.arrived[origin] = next(d.seq for d in request.dests if d.replica == self.replica)
+        if request.invocation in self.replies:
+            return
+        footprint = request.parts[0].footprint
+        entry = Entry(request.group, Stamp(request.number, request.group), footprint, request.dests)
+        entry.request = request
+        sid = Sid(self.com.tick(), self.replica)
+        instance = Instance(sid, sid, entry, self.replies.start(request))
+        self.com.instances[sid] = self.com.callers[sid] = instance
+        self.com.tell(Deliver(sid, sid, self.replica, request, footprint, entry.first, "none"))
+
+    def complete(self, instance: Instance, event: Completed) -> None:
+        self.com.forget(instance)
+        request, reply = instance.entry.request, instance.reply
+        assert request is not None
+        reply.status, reply.body = "ok", event.body
+        response = Response(self.com.view, request.group, self.replica, "ok", event.body, False, True, (), ())
+        self.com.post(node_of(request.group.replica), response)
+        self.replies.answered(request.invocation)
+
+
+class FifoCom(Com):
+    def _needs_agreement(self, dests: tuple[Dest, ...], parts: tuple[Part, ...]) -> bool:
+        return False
+
+
+class Bench:
+    """Three nodes, and the perfect network between them."""
+
+    def __init__(self, relations: dict[str, Relation], fifo: bool = False) -> None:
+        directory = Directory(View(1, NODES), [Placement(name, r, NODES) for name, r in relations.items()])
+        make = FifoCom if fifo else Com
+        self.coms = {n: make(n, directory, _TIMING, _LIMITS, told=False) for n in NODES}
+        if fifo:
+            for com in self.coms.values():
+                com.hosts = {r: FifoHost(com, p, r) for p, r in directory.on(com.node)}
+        self.delivered = 0
+        self.keeps: Callable[[Deliver], bool] | None = None  # instances that stay running until released
+        self._kept: list[tuple[Node, Sid]] = []
+        self._woken: dict[tuple[Node, Node], None] = {}
+
+    def submit(self, node: Node, client: str, call: int, name: str, footprint: Footprint, wait: bool = True) -> None:
+        part = Outgoing(ObjectName(name), footprint, b"argument", tuple(replica(name, n) for n in NODES))
+        receipt = majority(len(NODES)) if wait else None
+        self._feed(node, Submit(client, call, "sync" if wait else "oneway", "mcast", (part,), receipt, done=call))
+
+    def _feed(self, node: Node, first: AnyEvent) -> list[tuple[Node, bytes]]:
+        com, todo, out = self.coms[node], deque([first]), []
+        while todo:
+            for effect in com.step(todo.popleft(), 0.0):
+                if isinstance(effect, Deliver):
+                    self.delivered += 1
+                    if self.keeps is not None and self.keeps(effect):
+                        self._kept.append((node, effect.sid))
+                    else:
+                        todo.append(Completed(effect.sid, True, b"result"))
+                elif isinstance(effect, Wake):
+                    self._woken[(node, effect.peer)] = None
+                elif isinstance(effect, Transmit):
+                    out.append((effect.peer, effect.data))
+        return out
+
+    def pump(self) -> None:
+        """Until no link has anything to say."""
+        while self._woken:
+            woken, self._woken = self._woken, {}
+            frames = [(node, f) for node, peer in woken for f in self._feed(node, Writable(peer))]
+            for node, (peer, data) in frames:
+                self._feed(peer, Arrived(node, data))
+
+    def release(self) -> None:
+        """Complete the instances that were kept."""
+        kept, self._kept = self._kept, []
+        for node, sid in kept:
+            for _ in self._feed(node, Completed(sid, True, b"result")):
+                raise AssertionError("a completion transmits nothing by itself")
+        self.pump()
+
+
+def relation(share: float, chance: Random) -> Relation:
+    """Conflicts among this share of the ten pairs of four methods."""
+    return Relation(chance.sample(PAIRS, round(share * len(PAIRS))))
