@@ -90,7 +90,8 @@ class Actor:
     def send(
         self, what: str, name: str = "", kind: Kind = "oneway", receipt: Receipt | None = None, **more: Any
     ) -> Sent:
-        parts = self.stage.parts(what)
+        data = more.pop("data", b"")
+        parts = tuple(part._replace(args=data) for part in self.stage.parts(what))
         call = more.pop("call", self.next)
         self.next = max(self.next, call + len(parts))
         way = "pcast" if len(parts) > 1 else "mcast" if len(parts[0].replicas) > 1 else "ucast"
