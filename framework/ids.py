@@ -5,7 +5,9 @@ not pairs because they are dictionary keys on every hot path of the com layer.
 """
 
 import re
-from typing import NamedTuple, NewType
+import sys
+from collections.abc import Callable
+from typing import NamedTuple, NewType, cast
 
 from framework.errors import BadRequest
 
@@ -32,12 +34,22 @@ def replica(name: str, node: str) -> Replica:
     return Replica(f"{name}@{node}")
 
 
-def object_of(at: Replica) -> ObjectName:
-    return ObjectName(at.partition("@")[0])
+class _Halves(dict[Replica, str]):
+    """One half of replica names. They are asked for on every message, and there are few of them."""
+
+    def __init__(self, half: int) -> None:
+        super().__init__()
+        self.half = half
+
+    def __missing__(self, at: Replica) -> str:
+        if len(self) > 65536:  # names from a peer that invents them
+            self.clear()
+        half = self[at] = sys.intern(at.partition("@")[self.half])
+        return half
 
 
-def node_of(at: Replica) -> Node:
-    return Node(at.partition("@")[2])
+object_of = cast("Callable[[Replica], ObjectName]", _Halves(0).__getitem__)
+node_of = cast("Callable[[Replica], Node]", _Halves(2).__getitem__)
 
 
 class Sid(NamedTuple):

@@ -59,12 +59,12 @@ class Call:
 
 class Caller:
     __slots__ = (
+        "_context",
         "acted",
         "calls",
         "chain",
         "cid",
         "client",
-        "context",
         "copies",
         "invocation",
         "joins",
@@ -81,11 +81,20 @@ class Caller:
         self.chain: tuple[Ancestor, ...] = ()  # itself and its ancestors that wait for what it does
         self.copies = 1  # replicas that make the same calls
         self.no = 0
-        self.context = Context()
+        self._context: Context | None = None
         self.reads = Context()
         self.joins = Context()
         self.calls: dict[int, Call] = {}
         self.acted = False  # has it sent or received anything?
+
+    @property
+    def context(self) -> Context:
+        if self._context is None:
+            self._context = self._inherit()
+        return self._context
+
+    def _inherit(self) -> Context:
+        return Context()
 
     def knows(self, known: Known) -> WireContext:
         """What the next message carries."""

@@ -20,10 +20,17 @@ class Known:
     def ranges(self, at: Replica, origin: Node) -> Ranges:
         return self._at.setdefault(at, {}).setdefault(origin, Ranges())
 
-    def has(self, at: Replica, mark: Mark) -> bool:
+    def missing(self, at: Replica, marks: set[Mark]) -> set[Mark]:
+        """Those of the marks that are not known to be delivered at this replica."""
         by_origin = self._at.get(at)
-        ranges = by_origin.get(mark[0]) if by_origin else None
-        return ranges is not None and mark[1] in ranges
+        if by_origin is None:
+            return marks
+        out = set()
+        for mark in marks:
+            ranges = by_origin.get(mark[0])
+            if ranges is None or (mark[1] > ranges.low and mark[1] not in ranges.above):
+                out.add(mark)
+        return out
 
 
 class Context:
@@ -69,7 +76,7 @@ class Context:
     def prune(self, known: Known) -> None:
         """Drop what is known to be delivered."""
         for at in list(self.entries):
-            left = {m for m in self.entries[at] if not known.has(at, m)}
+            left = known.missing(at, self.entries[at])
             if left:
                 self.entries[at] = left
             else:

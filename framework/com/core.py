@@ -51,7 +51,7 @@ from framework.com.messages import (
 from framework.com.messages import Known as KnownMessage
 from framework.com.view import Directory
 from framework.errors import BadMessage, BadRequest, ResourceExhausted
-from framework.ids import TRAN, GroupId, Invocation, Node, Replica, Sid, Stamp, node_of, object_of, replica
+from framework.ids import TRAN, GroupId, Invocation, Node, Replica, Sid, node_of, object_of, replica
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -77,6 +77,7 @@ class Com:
         self.known = Known()
         self.links = {n: Link(n, timing or Timing()) for n in directory.view.members if n != node}
         self.hosts: dict[Replica, Host] = {r: Host(self, p, r) for p, r in directory.on(node)}
+        self.waiting: dict[GroupId, list[Host]] = {}  # where requests are that are not settled yet
         self.callers: dict[Sid, Caller] = {}
         self.instances: dict[Sid, Instance] = {}
         self.sessions: dict[str, Caller] = {}
@@ -473,12 +474,10 @@ class Com:
 
     def _proposal(self, m: Proposal) -> None:
         if m.announce is not None:
-            first = Stamp(m.announce.number, m.group)
             for dest in m.announce.dests:
                 host = self.hosts.get(dest.replica)
-                if host is not None and dest.replica != m.replica and not host.has_had(m.group, dest.seq):
-                    part = next(p for p in m.announce.parts if p.object == host.name)
-                    host.order.announce(m.group, first, part.footprint, m.announce.dests)
+                if host is not None:
+                    host.announce(m.group, m.announce, dest)
         self.clock_at_least(m.number)
         self._at_hosts(m, lambda host: host.order.propose(m.group, m.replica, m.number))
 
@@ -488,10 +487,9 @@ class Com:
     def _at_hosts(self, m: Proposal | KnownMessage, use: Callable[[Host], bool]) -> None:
         """At every destination on this node that knows the request, except the one it comes from."""
         used = False
-        for at, host in self.hosts.items():
-            entry = host.order.entries.get(m.group)
-            if entry is not None and at != m.replica and m.replica in entry.dests:
-                used = use(host) or used
+        for host in tuple(self.waiting.get(m.group, ())):
+            if host.replica != m.replica and use(host):
+                used = True
                 host.flush()
         if not used and self.told:
             self.tell(Dropped(node_of(m.replica), f"{type(m).__name__} for {m.group}, which is not known here"))

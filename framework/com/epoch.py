@@ -12,6 +12,7 @@ that is then current, the one its context goes to.
 from collections.abc import Container
 
 from framework.com.context import Context, Known
+from framework.com.messages import WireContext
 from framework.ids import Sid
 
 #: An epoch may be closed early at any time: that only orders more. It keeps the set of slots bounded.
@@ -19,21 +20,22 @@ BOUND = 4096
 
 
 class Epoch:
-    __slots__ = ("base", "bound", "cid", "context", "slots")
+    __slots__ = ("_commits", "_known", "base", "base_wire", "bound", "cid", "context", "slots")
 
-    def __init__(self, bound: int = BOUND) -> None:
+    def __init__(self, known: Known, bound: int = BOUND) -> None:
+        self._known = known
+        self._commits = 0
         self.bound = bound
         self.cid: Sid | None = None
         self.slots: set[str] = set()  # places of the footprints of this epoch
         self.base = Context()  # what every new instance inherits
+        self.base_wire: WireContext = ()  # the same, as it travels
         self.context = Context()  # what instances of this epoch committed
 
-    def enter(
-        self, sid: Sid, places: tuple[str, ...], meets: tuple[str, ...], running: Container[str], known: Known
-    ) -> Sid:
+    def enter(self, sid: Sid, places: tuple[str, ...], meets: tuple[str, ...], running: Container[str]) -> Sid:
         """The cid of an instance that starts now."""
         if self.cid is None or self._clashes(meets, running) or len(self.slots) > self.bound:
-            self._open(sid, known)
+            self._open(sid)
         self.slots.update(places)
         assert self.cid is not None
         return self.cid
@@ -42,6 +44,9 @@ class Epoch:
         """An instance ends well: its footprint and its context are part of the current epoch."""
         self._carry(places)
         self.context.merge(context)
+        self._commits += 1
+        if self._commits % 64 == 0:  # an epoch may last long
+            self.context.prune(self._known)
 
     def _clashes(self, meets: tuple[str, ...], running: Container[str]) -> bool:
         return any(slot in self.slots or slot in running for slot in meets)
@@ -49,9 +54,10 @@ class Epoch:
     def _carry(self, places: tuple[str, ...]) -> None:
         self.slots.update(places)
 
-    def _open(self, sid: Sid, known: Known) -> None:
+    def _open(self, sid: Sid) -> None:
         self.cid = sid
         self.slots.clear()
         self.base.merge(self.context)
-        self.base.prune(known)
+        self.base.prune(self._known)
+        self.base_wire = self.base.wire()
         self.context = Context()

@@ -7,28 +7,48 @@ from framework.com.caller import Caller
 from framework.com.context import Context
 from framework.com.epoch import Epoch
 from framework.com.events import Agreed, Completed, Deliver, Duplicate, Ended, Landed, Proposed
-from framework.com.messages import Ancestor, Announce, Dest, Known, Mark, Proposal, Request, Response
+from framework.com.messages import Ancestor, Announce, Dest, Known, Mark, Proposal, Request, Response, WireContext
 from framework.com.order import Entry, Order
 from framework.com.replies import Replies, Reply
 from framework.com.view import Placement
-from framework.ids import GroupId, Node, Replica, Sid, node_of
+from framework.ids import GroupId, Node, Replica, Sid, Stamp, node_of, object_of
 
 if TYPE_CHECKING:
     from framework.com.core import Com
 
 
 class Instance(Caller):
-    """A method being performed on this replica."""
+    """A method being performed on this replica.
 
-    __slots__ = ("entry", "finished", "reply")
+    Most instances call nobody. So what they inherit is put together only when they do (PROTOCOL §4): base, the
+    request's context, and the other instances of the request's message group."""
 
-    def __init__(self, sid: Sid, cid: Sid, entry: Entry, reply: Reply) -> None:
+    __slots__ = ("base", "entry", "finished", "reply", "siblings")
+
+    def __init__(
+        self, sid: Sid, cid: Sid, entry: Entry, reply: Reply, base: WireContext, siblings: WireContext
+    ) -> None:
         request = entry.request
         assert request is not None
         super().__init__(sid, cid, "", request.invocation)
         self.entry = entry
         self.reply = reply
         self.finished: Completed | None = None
+        self.base = base
+        self.siblings = siblings
+
+    def _inherit(self) -> Context:
+        context = self.brought()
+        context.merge_wire(self.base)
+        return context
+
+    def brought(self) -> Context:
+        """What its request brought to this replica."""
+        assert self.entry.request is not None
+        context = Context()
+        context.merge_wire(self.entry.request.context)
+        context.merge_wire(self.siblings)
+        return context
 
 
 class Host:
@@ -37,7 +57,7 @@ class Host:
         self.name = placement.name
         self.replica = replica
         self.order = Order(replica, placement.relation)
-        self.epoch = Epoch()
+        self.epoch = Epoch(com.known)
         self.replies = Replies()
         self.arrived: dict[Node, int] = {}  # last sequence number from each origin
         self._held: list[Response] = []  # for instances here, see hold
@@ -55,12 +75,29 @@ class Host:
             if at == self.replica:
                 preds = marks
         performed = self._performed(request)
+        self._waits_here(request.group)
         self.order.arrive(request, (origin, seq), preds, performed)
         self.flush()
 
-    def has_had(self, group: GroupId, seq: int) -> bool:
-        """Is this request here, or was it?"""
-        return seq <= self.arrived.get(node_of(group.replica), 0)
+    def announce(self, group: GroupId, announce: Announce, dest: Dest) -> None:
+        """A request for this replica exists, unless it is or was here already."""
+        if dest.seq > self.arrived.get(node_of(group.replica), 0):
+            part = next(p for p in announce.parts if p.object == self.name)
+            self._waits_here(group)
+            self.order.announce(group, Stamp(announce.number, group), part.footprint, announce.dests)
+
+    def _waits_here(self, group: GroupId) -> None:
+        here = self.com.waiting.setdefault(group, [])
+        if self not in here:
+            here.append(self)
+
+    def _settled(self, entry: Entry) -> None:
+        here = self.com.waiting[entry.group]
+        here.remove(self)
+        if not here:
+            del self.com.waiting[entry.group]
+        assert entry.mark is not None
+        self.com.settled(self.replica, entry.mark)
 
     def _performed(self, request: Request) -> bool:
         return request.invocation in self.replies
@@ -74,8 +111,7 @@ class Host:
                 if what is orders.START:
                     self._start(entry)
                 elif what is orders.SETTLED:
-                    assert entry.mark is not None
-                    self.com.settled(self.replica, entry.mark)
+                    self._settled(entry)
                 elif what is orders.PROPOSE:
                     self._propose(entry)
                 elif what is orders.VOID:
@@ -128,27 +164,19 @@ class Host:
         assert request is not None and entry.stamp is not None
         self.com.clock_at_least(entry.stamp.number)
         sid = Sid(self.com.tick(), self.replica)
-        cid = self.epoch.enter(sid, entry.places, entry.meets, self.order.running, self.com.known)
-        instance = Instance(sid, cid, entry, self.replies.start(request))
-        instance.context = self._inherit(request)
-        mine = tuple(d.replica for d in request.dests if d.replica.partition("@")[0] == self.name)
+        cid = self.epoch.enter(sid, entry.places, entry.meets, self.order.running)
+        reply = self.replies.start(request)
+        instance = Instance(sid, cid, entry, reply, self.epoch.base_wire, self._siblings(request))
+        mine = entry.dests if len(request.parts) == 1 else tuple(d for d in entry.dests if object_of(d) == self.name)
         instance.copies = len(mine)
         instance.chain = (*request.chain, Ancestor(self.name, len(request.invocation.path), mine))
         self.com.instances[sid] = instance
         self.com.callers[sid] = instance
         self.com.tell(Deliver(sid, cid, self.replica, request, entry.footprint, entry.stamp, way(entry)))
 
-    def _inherit(self, request: Request) -> Context:
-        """Base, the request's context, and the other instances of its message group (PROTOCOL §4)."""
-        context = self.epoch.base.copy()
-        context.merge_wire(request.context)
+    def _siblings(self, request: Request) -> WireContext:
         origin = node_of(request.group.replica)
-        for dest in self._siblings(request):
-            context.add(dest.replica, (origin, dest.seq))
-        return context
-
-    def _siblings(self, request: Request) -> list[Dest]:
-        return [d for d in request.dests if d.replica != self.replica]
+        return tuple((d.replica, ((origin, d.seq),)) for d in request.dests if d.replica != self.replica)
 
     def complete(self, instance: Instance, event: Completed) -> None:
         instance.finished = event
@@ -180,26 +208,34 @@ class Host:
 
     def _end(self, instance: Instance, event: Completed) -> None:
         entry, reply = instance.entry, instance.reply
+        request = entry.request
+        assert request is not None
         self.com.forget(instance)
         if event.ok:
             self._commit(instance)
         reply.status = "ok" if event.ok else "error"
         reply.body, reply.output = event.body, event.output
-        reply.context = instance.leaves(self.com.known)
-        reply.joins = instance.joins.wire()
-        assert entry.request is not None
+        if instance.acted:
+            reply.context = reply.full = instance.leaves(self.com.known)
+            reply.joins = instance.joins.wire()
+        else:  # its caller knows what the request brought: it sent that, or the request replaced it
+            reply.context = instance.base
+            reply.full = (*instance.base, *request.context, *instance.siblings)
         self.com.tell(Ended(instance.sid, self.replica, instance.invocation, event.ok))
-        self._answer(entry.request, reply, True)
-        for request in self.replies.finish(instance.invocation, reply):
-            self._answer(request, reply, False)
+        self._answer(request, reply, True)
+        for copy in self.replies.finish(instance.invocation, reply):
+            self._answer(copy, reply, False)
         self.order.end(entry)
         self.flush()
 
     def _commit(self, instance: Instance) -> None:
         """A method that only reads and called nobody leaves no trace beyond its instance (P1 §4)."""
-        context = instance.context
-        if instance.entry.footprint.readonly and not instance.acted:
+        if instance.acted:
+            context = instance.context
+        elif instance.entry.footprint.readonly:
             context = Context()
+        else:
+            context = instance.brought()
         self.epoch.commit(instance.entry.places, context)
 
     # answers
@@ -231,7 +267,7 @@ class Host:
                 reply.body,
                 reply.output,
                 performed,
-                reply.context,
+                reply.context if performed else reply.full,
                 reply.joins,
             )
             self.com.post(node_of(request.group.replica), response)

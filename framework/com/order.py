@@ -164,9 +164,9 @@ class Order:
         return entry
 
     def propose(self, group: GroupId, replica: Replica, number: int) -> bool:
-        """A proposal from another destination. False: no such request is known here."""
+        """A proposal from another destination. False: no such request is known here, or it does not go there."""
         entry = self.entries.get(group)
-        if entry is None:
+        if entry is None or replica not in entry.dests:
             return False
         if entry.proposals is None:
             entry.proposals = {}
@@ -175,9 +175,9 @@ class Order:
         return True
 
     def know(self, group: GroupId, replica: Replica) -> bool:
-        """Another destination knows the stamp. False: no such request is known here."""
+        """Another destination knows the stamp. False: no such request is known here, or it does not go there."""
         entry = self.entries.get(group)
-        if entry is None:
+        if entry is None or replica not in entry.dests:
             return False
         if entry.known is None:
             entry.known = set()

@@ -20,13 +20,14 @@ BOUND = 10_000
 
 
 class Reply:
-    __slots__ = ("body", "context", "copies", "joins", "output", "status", "waiting")
+    __slots__ = ("body", "context", "copies", "full", "joins", "output", "status", "waiting")
 
     def __init__(self, copies: int) -> None:
         self.status: str | None = None  # None: still running
         self.body = b""
         self.output = False
-        self.context: WireContext = ()
+        self.context: WireContext = ()  # for the caller whose copy was performed
+        self.full: WireContext = ()  # for callers of other copies: with what the performed one brought
         self.joins: WireContext = ()
         self.copies = copies  # how many are still to come
         self.waiting: list[Request] = []  # copies that came while it is running

@@ -50,7 +50,7 @@ class FifoHost(Host):
         entry = Entry(request.group, Stamp(request.number, request.group), footprint, request.dests)
         entry.request = request
         sid = Sid(self.com.tick(), self.replica)
-        instance = Instance(sid, sid, entry, self.replies.start(request))
+        instance = Instance(sid, sid, entry, self.replies.start(request), (), ())
         self.com.instances[sid] = self.com.callers[sid] = instance
         self.com.tell(Deliver(sid, sid, self.replica, request, footprint, entry.first, "none"))
 

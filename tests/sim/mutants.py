@@ -7,7 +7,7 @@ from framework.com.caller import Caller
 from framework.com.context import Context
 from framework.com.core import Com
 from framework.com.epoch import Epoch
-from framework.com.host import Host
+from framework.com.host import Host, Instance
 from framework.com.link import Link
 from framework.com.order import LOWEST, Order
 from framework.footprint import Relation
@@ -43,14 +43,14 @@ def _commit_without_context(self: Epoch, places: Any, context: Context) -> None:
     self._carry(places)
 
 
-def _base_is_lost(self: Epoch, sid: Any, known: Any) -> None:
+def _base_is_lost(self: Epoch, sid: Any) -> None:
     self.cid = sid
     self.slots.clear()
     self.context = Context()
 
 
-def _inherit_base_only(self: Host, request: Any) -> Context:
-    return self.epoch.base.copy()
+def _brought_nothing(self: Instance) -> Context:
+    return Context()
 
 
 def _first_reader_wins(self: Relation, f: Any) -> Any:
@@ -74,6 +74,10 @@ def _nothing(*_: Any) -> list[Any]:
     return []
 
 
+def _empty(*_: Any) -> tuple[Any, ...]:
+    return ()
+
+
 def _lowest(*_: Any) -> Any:
     return LOWEST
 
@@ -95,11 +99,11 @@ MUTANTS: dict[str, Mutant] = {
     "waiting copies are performed, too": (Order, "_void_copies", _none),
     # PROTOCOL §4
     "maxima instead of sets in contexts": (Context, "wire", _only_maxima),
-    "siblings of a group forgotten": (Host, "_siblings", _nothing),
+    "siblings of a group forgotten": (Host, "_siblings", _empty),
     "sending leaves nothing in the context": (Caller, "sent", _forget_what_is_replaced),
     "reads forgotten by their own instance": (Caller, "sent", _no_reads),
     "what is received is not merged": (Caller, "received", _none),
-    "the request's context is not inherited": (Host, "_inherit", _inherit_base_only),
+    "the request's context is not inherited": (Instance, "brought", _brought_nothing),
     "commit leaves nothing": (Epoch, "commit", _commit_without_context),
     "a new epoch forgets the one before": (Epoch, "_open", _base_is_lost),
     "no carry-over of running instances": (Epoch, "_carry", _none),
