@@ -101,8 +101,10 @@ def _results(sweep: Sweep, jobs: int) -> Iterator[Result]:
         return
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
     try:
-        with _no_interrupt():
-            futures: list[Future[Result]] = [pool.submit(measure, task, sweep.workload) for task in sweep.tasks()]
+        tasks = sweep.tasks()
+        with _uninterrupted():  # the first ones start the workers
+            futures: list[Future[Result]] = [pool.submit(measure, task, sweep.workload) for task in tasks[:jobs]]
+        futures += [pool.submit(measure, task, sweep.workload) for task in tasks[jobs:]]
         for future in as_completed(futures):
             yield future.result()
     finally:
@@ -110,13 +112,13 @@ def _results(sweep: Sweep, jobs: int) -> Iterator[Result]:
 
 
 @contextmanager
-def _no_interrupt() -> Iterator[None]:
-    """Workers that start in here ignore Ctrl-C, which reaches the whole process group: the parent ends them."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C reaches the whole process group. Processes that start in here never see it: the parent ends them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def curve(results: Sequence[Result], ucast: float, how: Counting = MAIN) -> list[Point]:

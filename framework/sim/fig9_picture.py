@@ -45,8 +45,8 @@ def _curve(axes: Any, results: Sequence[Result], ucast: float) -> None:
         alpha=0.14,
         linewidth=0,
     )
-    axes.plot(x, [p.mean for p in points], color=colour, lw=2, label=f"ucast {100 * ucast:.0f} %")
-    axes.plot(x, [p.mean for p in points], _SIGNS[ucast], color=colour, ms=4.5, clip_on=False)
+    label = f"ucast {100 * ucast:.0f} %"
+    axes.plot(x, [p.mean for p in points], _SIGNS[ucast] + "-", color=colour, lw=2, ms=5, label=label, clip_on=False)
 
 
 def _frame(axes: Any, small: str) -> None:
@@ -58,7 +58,7 @@ def _frame(axes: Any, small: str) -> None:
     )
     axes.set_xticks(range(0, 101, 20))
     axes.set_yticks(range(0, 101, 20))
-    axes.set_title("Messages that need no order (P0, Fig. 9)", fontsize=12, color=_INK, pad=12)
+    axes.set_title("Evaluation: messages that need no order (P0, Fig. 9)", fontsize=12, color=_INK, pad=12)
     axes.grid(color="#e4e4e4", linewidth=0.8)
     axes.set_axisbelow(True)
     for side in ("top", "right"):
