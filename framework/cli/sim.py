@@ -8,10 +8,13 @@ from typing import Annotated
 import msgspec
 import typer
 
+from framework.cli import look
 from framework.cli.numbers import new_directory, seeds, share, whole
 from framework.cli.progress import Display
 from framework.sim.batch import Job, outcomes
+from framework.sim.picture import of_traces
 from framework.sim.run import Options
+from framework.sim.run import run as run_seed
 
 _MOST_SEEDS = 10
 
@@ -26,6 +29,7 @@ class Wanted(msgspec.Struct):
     most: int
     as_json: bool
     trace: str
+    drawn: look.Look | None = None
 
     def replay(self, seed: int) -> str:
         return shlex.join(["obo", "sim", "--seed", str(seed), *self.words])
@@ -58,6 +62,13 @@ def run(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per seed and line on stdout.")] = False,
     trace: Annotated[str | None, typer.Option(metavar="DIR", help="Write traces to DIR/<seed>/<node>.jsonl.")] = None,
+    show: Annotated[bool, typer.Option("--show", help="Draw the run of --seed in the terminal.")] = False,
+    svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the run of --seed as a picture.")] = None,
+    start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="Draw from this time on.")] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Draw up to this time.")] = None,
+    only: Annotated[
+        str | None, typer.Option(metavar="WHAT", help="Draw one invocation (c1/2), client, object or replica.")
+    ] = None,
 ) -> None:
     """Run seeded worlds with faults and judge each by the definitions (PROTOCOL §2, §8)."""
     shape = {
@@ -81,6 +92,7 @@ def run(
         as_json,
         str(new_directory("--trace", trace) or ""),
     )
+    wanted.drawn = look.wanted(show, svg, start, end, only, as_json, len(wanted.seeds) == 1)
     raise typer.Exit(run_seeds(wanted))
 
 
@@ -100,6 +112,17 @@ def run_seeds(wanted: Wanted) -> int:
             return 130
         left = total - display.totals.seeds
         tail = f"; stopped at {wanted.most} bad seeds, {left} not run" if left else ""
+        if wanted.drawn and not display.totals.crashed:
+            draw(wanted)
         if not wanted.as_json:
             display.say(f"{display.totals}{tail}")
         return 1 if display.totals.bad else 0
+
+
+def draw(wanted: Wanted) -> None:
+    """One seed, one run (A11): run it again for its picture."""
+    assert wanted.drawn is not None
+    seed = wanted.seeds[0]
+    done = run_seed(seed, wanted.options)
+    picture = of_traces(done.traces, done.world.story)
+    look.draw(wanted.drawn, picture, f"Seed {seed}", done.verdict)

@@ -11,8 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from framework.cli import look
+from framework.cli.numbers import encodable
 from framework.errors import BadTrace
 from framework.sim.oracle import Verdict, Violation, judge
+from framework.sim.picture import of_traces
 from framework.trace.check import load
 
 _NUMBERS = ("requests", "delivered", "duplicates", "fast", "slow", "pairs", "ordered")
@@ -42,9 +45,18 @@ def run(
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per run and line on stdout.")] = False,
+    show_run: Annotated[bool, typer.Option("--show", help="Draw the run in the terminal.")] = False,
+    svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the run as a picture.")] = None,
+    start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="Draw from this time on.")] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Draw up to this time.")] = None,
+    only: Annotated[
+        str | None, typer.Option(metavar="WHAT", help="Draw one invocation (c1/2), client, object or replica.")
+    ] = None,
 ) -> None:
     """Judge traces by the definitions. Ends with 1 at a violation, 2 if something cannot be read."""
-    judged = [judge_run(name, paths) for name, paths in runs(traces)]
+    found = runs(traces)
+    wanted = look.wanted(show_run, svg, start, end, only, as_json, len(found) == 1)
+    judged = [judge_run(name, paths, wanted) for name, paths in found]
     if as_json:
         for one in judged:
             print(msgspec.json.encode(as_object(one)).decode())
@@ -91,11 +103,15 @@ def _order(path: Path) -> tuple[str, int, str]:
     return str(path.parent), int(name) if name.isascii() and name.isdecimal() and len(name) < 19 else -1, name
 
 
-def judge_run(name: str, paths: Sequence[Path]) -> Judged:
+def judge_run(name: str, paths: Sequence[Path], wanted: look.Look) -> Judged:
     try:
-        return Judged(name, judge(load(paths)))
+        traces = load(paths)
     except BadTrace as error:
         return Judged(name, error=str(error))
+    verdict = judge(traces)
+    if wanted:
+        look.draw(wanted, of_traces(traces), name, verdict)
+    return Judged(name, verdict)
 
 
 def as_object(one: Judged) -> dict[str, object]:
@@ -105,6 +121,7 @@ def as_object(one: Judged) -> dict[str, object]:
 
 
 def show(judged: Sequence[Judged]) -> None:
+    encodable(sys.stdout)
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 1000  # a file has no edge: never cut a name

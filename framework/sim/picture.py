@@ -100,6 +100,10 @@ class Picture:
         self.instances: dict[str, Visit] = {}  # by sid
         self.faults = [self._fault(*fault) for fault in faults]
         self.now = 0.0
+        self.window = (-float("inf"), float("inf"))  # what is to be drawn
+
+    def within(self, at: float) -> bool:
+        return self.window[0] <= at <= self.window[1]
 
     def _fault(self, start: float, end: float, text: str) -> Fault:
         words = text.replace(",", " ").split()
@@ -184,9 +188,6 @@ class Picture:
                 found.append(other)
         return found
 
-    def ordered(self) -> list[Visit]:
-        return list(self.visits.values())
-
 
 def of_traces(traces: Sequence[Trace], faults: Sequence[tuple[float, float, str]] = ()) -> Picture:
     picture = Picture([t.header for t in traces], faults)
@@ -208,12 +209,8 @@ def cut_out(picture: Picture, cut: Cut) -> Picture:
     start = -float("inf") if cut.start is None else cut.start
     end = float("inf") if cut.end is None else cut.end
     part = Picture([], [])
-    part.nodes, part.replicas, part.conflicts, part.now = (
-        picture.nodes,
-        picture.replicas,
-        picture.conflicts,
-        min(picture.now, end),
-    )
+    part.nodes, part.replicas, part.conflicts = picture.nodes, picture.replicas, picture.conflicts
+    part.now, part.window = min(picture.now, end), (start, end)
     part.faults = [f for f in picture.faults if f.start <= end and f.end >= start]
     part.at, part.instances = picture.at, picture.instances
     wanted = {k: v for k, v in picture.visits.items() if _about(cut.only, v.invocation, v.replica)}
