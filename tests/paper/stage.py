@@ -38,7 +38,7 @@ from framework.com.events import (
     Writable,
 )
 from framework.com.link import Timing
-from framework.com.messages import AnyMessage, Kind, Request, WireContext, decode
+from framework.com.messages import AnyMessage, Kind, Request, Transmission, WireContext, decode
 from framework.com.receipt import Receipt
 from framework.com.view import Directory, Placement, View
 from framework.footprint import WRITE, Footprint, Keys, Relation
@@ -90,13 +90,16 @@ class Actor:
     def send(
         self, what: str, name: str = "", kind: Kind = "oneway", receipt: Receipt | None = None, **more: Any
     ) -> Sent:
+        return self.stage.submit(self.node, self.event(what, kind, receipt, **more), name.split())
+
+    def event(self, what: str, kind: Kind, receipt: Receipt | None, **more: Any) -> Submit:
+        """The next call of this actor. ``more``: ``data`` for arguments, and fields of Submit."""
         data = more.pop("data", b"")
         parts = tuple(part._replace(args=data) for part in self.stage.parts(what))
         call = more.pop("call", self.next)
         self.next = max(self.next, call + len(parts))
-        way = "pcast" if len(parts) > 1 else "mcast" if len(parts[0].replicas) > 1 else "ucast"
-        event = Submit(self.who, call, kind, more.pop("transmission", way), parts, receipt, **self._more(more))
-        return self.stage.submit(self.node, event, name.split())
+        way: Transmission = "pcast" if len(parts) > 1 else "mcast" if len(parts[0].replicas) > 1 else "ucast"
+        return Submit(self.who, call, kind, way, parts, receipt, **self._more(more))
 
     def collect(self, call: int, receipt: Receipt) -> None:
         self.stage.do(self.node, Collect(self.who, call, receipt))
@@ -170,7 +173,7 @@ class Stage:
         self.instances: dict[Sid, Instance] = {}
         self.clients: dict[str, Client] = {}
         self.heard: list[tuple[Node, AnyEffect]] = []  # all effects, as they came
-        self.watch: Callable[[str, Node, Any], None] = lambda what, node, detail: None
+        self.watch: Callable[[str, Node, Any], None] = lambda what, node, detail: None  # "effect", "frame", "held"
         self._names: dict[Invocation, str] = {}
         self._sent: dict[str, Sent] = {}
         self._players: dict[Node, Player] = {}
@@ -287,6 +290,7 @@ class Stage:
     def _transmit(self, pair: Pair, data: bytes) -> None:
         if pair in self._held:
             self._held[pair].append(data)
+            self.watch("held", pair[1], decode(data, pair[0]))
         else:
             self._agenda.append(lambda: self._arrive(pair, data))
 
@@ -382,6 +386,19 @@ class Stage:
     def carried(self, name: str) -> dict[str, set[str]]:
         """The context of a message: per destination the messages that must come first."""
         return self.names_in(self.request(name).context)
+
+    def knows(self, instance: Instance) -> dict[str, set[str]]:
+        """What must come before the next message of an instance: the papers' V of the instance."""
+        com = self.com(instance.node)
+        return self.names_in(com.instances[instance.sid].knows(com.known))
+
+    def committed(self, at: str) -> dict[str, set[str]]:
+        """What instances of a replica committed since its last conflict: V of the object, not inherited yet."""
+        return self.names_in(self.com(at.partition("@")[2]).hosts[Replica(at)].epoch.context.wire())
+
+    def base(self, at: str) -> dict[str, set[str]]:
+        """What every instance that starts at a replica now inherits."""
+        return self.names_in(self.com(at.partition("@")[2]).hosts[Replica(at)].epoch.base.wire())
 
     def names_in(self, context: WireContext) -> dict[str, set[str]]:
         """A context with names instead of numbers."""

@@ -393,8 +393,8 @@ def test_figure_8_worked_example(set_up: SetUp) -> None:
     assert sent.cid == Sid(1, Replica("tran@s"))
     assert stage.carried("m1") == stage.carried("m2") == {}
     thread = stage.instance("m1", "a@t")
-    assert stage.names_in(stage.com("t").instances[thread.sid].context.wire()) == {"b@u": {"m2"}}
-    assert not stage.com("t").hosts[Replica("a@t")].epoch.context
+    assert stage.knows(thread) == {"b@u": {"m2"}}
+    assert (stage.committed("a@t"), stage.base("a@t")) == ({}, {})
     m3 = thread.oneway("b.q", "m3")
     assert stage.carried("m3") == {"b@u": {"m2"}}
     assert m3.group == GroupId(*thread.sid, 0)
