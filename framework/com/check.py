@@ -17,10 +17,24 @@ from framework.com.messages import (
 )
 from framework.com.view import Directory
 from framework.errors import BadMessage
-from framework.ids import Node, Replica, node_of, object_of
+from framework.ids import Node, ObjectName, Replica, node_of, object_of
 
 _MANY = 1 << 53  # no counter ever gets there; keeps arithmetic and wire format far from their ends
 _LONG = 1 << 20  # longest range of marks above the contiguous part
+
+
+class _Where:
+    """A message of a frame, put in words only when there is something to say about it."""
+
+    __slots__ = ("frame", "index")
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.index = -1
+
+    def __str__(self) -> str:
+        kind = type(self.frame.messages[self.index]).__name__
+        return f"message {self.index} ({kind}) of frame {self.frame.number} from {self.frame.source}"
 
 
 class Checker:
@@ -28,6 +42,7 @@ class Checker:
         self.node = node
         self.directory = directory
         self._replicas = {r for p in directory.objects.values() for r in p.replicas}
+        self._good: set[tuple[tuple[Replica, ...], tuple[ObjectName, ...]]] = set()  # destinations and parts that fit
 
     def frame(self, frame: Frame, peer: Node) -> None:
         """Raise BadMessage if this frame cannot come from this peer."""
@@ -43,8 +58,9 @@ class Checker:
 
     def messages(self, frame: Frame, arrived: dict[tuple[Node, Replica], int]) -> None:
         """The messages of a frame that is next in order. ``arrived`` has the last number of each origin."""
-        for i, message in enumerate(frame.messages):
-            where = f"message {i} ({type(message).__name__}) of frame {frame.number} from {frame.source}"
+        where = _Where(frame)
+        for message in frame.messages:
+            where.index += 1
             if message.view != frame.view:
                 raise BadMessage(f"{where}: view {message.view} in a frame of view {frame.view}")
             if isinstance(message, Request):
@@ -59,7 +75,7 @@ class Checker:
                     self._context(message.context, where)
                     self._context(message.joins, where)
 
-    def _request(self, m: Request, source: Node, where: str, arrived: dict[tuple[Node, Replica], int]) -> None:
+    def _request(self, m: Request, source: Node, where: _Where, arrived: dict[tuple[Node, Replica], int]) -> None:
         if node_of(m.group.replica) != source:
             raise BadMessage(f"{where}: group {m.group} was not sent by {source}")
         if m.target not in self._replicas or node_of(m.target) != self.node:
@@ -67,7 +83,8 @@ class Checker:
         if m.target not in (d.replica for d in m.dests):
             raise BadMessage(f"{where}: target {m.target} is not among its destinations")
         self._group(m.dests, m.parts, m.number, where)
-        if m.copies < 1 or m.done < 0 or not m.invocation.path or min(m.invocation.path) < 0:
+        path = m.invocation.path
+        if m.copies < 1 or not path or min(path) < 0 or not 0 <= m.done <= path[0]:
             raise BadMessage(f"{where}: copies {m.copies}, done {m.done}, invocation {m.invocation}")
         for ancestor in m.chain:
             if ancestor.object not in self.directory.objects or not 0 < ancestor.length < len(m.invocation.path):
@@ -79,18 +96,23 @@ class Checker:
             raise BadMessage(f"{where}: request {seq} from {source} to {m.target}; {expected} is the next expected")
         arrived[(source, m.target)] = seq
 
-    def _group(self, dests: tuple[Dest, ...], parts: tuple[Part, ...], number: int, where: str) -> None:
-        replicas = [d.replica for d in dests]
-        unknown = [r for r in replicas if r not in self._replicas]
-        if unknown or len(set(replicas)) != len(replicas):
-            raise BadMessage(f"{where}: destinations {replicas} name an unknown replica or one twice")
-        objects = [p.object for p in parts]
-        if len(set(objects)) != len(objects) or set(objects) != {object_of(r) for r in replicas}:
-            raise BadMessage(f"{where}: parts {objects} do not fit the destinations {replicas}")
-        if not 0 < number < _MANY or any(not 0 < d.seq < _MANY for d in dests):
+    def _group(self, dests: tuple[Dest, ...], parts: tuple[Part, ...], number: int, where: _Where) -> None:
+        shape = tuple([d.replica for d in dests]), tuple([p.object for p in parts])
+        if shape not in self._good:
+            self._shape(*shape, where)
+            if len(self._good) < 4096:
+                self._good.add(shape)
+        if not 0 < number < _MANY or min(d.seq for d in dests) < 1 or max(d.seq for d in dests) >= _MANY:
             raise BadMessage(f"{where}: number {number} or a sequence number is out of range")
 
-    def _proposal(self, m: Proposal, where: str) -> None:
+    def _shape(self, replicas: tuple[Replica, ...], objects: tuple[ObjectName, ...], where: _Where) -> None:
+        unknown = [r for r in replicas if r not in self._replicas]
+        if unknown or len(set(replicas)) != len(replicas):
+            raise BadMessage(f"{where}: destinations {list(replicas)} name an unknown replica or one twice")
+        if len(set(objects)) != len(objects) or set(objects) != {object_of(r) for r in replicas}:
+            raise BadMessage(f"{where}: parts {list(objects)} do not fit the destinations {list(replicas)}")
+
+    def _proposal(self, m: Proposal, where: _Where) -> None:
         if not 0 < m.number < _MANY:
             raise BadMessage(f"{where}: proposes {m.number}, out of range")
         announce: Announce | None = m.announce
@@ -102,11 +124,11 @@ class Checker:
             if announce.number > m.number:
                 raise BadMessage(f"{where}: proposes {m.number}, below the origin stamp {announce.number}")
 
-    def _from(self, replica: Replica, source: Node, where: str) -> None:
+    def _from(self, replica: Replica, source: Node, where: _Where) -> None:
         if replica not in self._replicas or node_of(replica) != source:
             raise BadMessage(f"{where}: replica {replica!r} is not on {source}")
 
-    def _context(self, context: WireContext, where: str) -> None:
+    def _context(self, context: WireContext, where: _Where) -> None:
         for at, marks in context:
             if at not in self._replicas:
                 raise BadMessage(f"{where}: its context names the unknown replica {at!r}")
@@ -114,7 +136,7 @@ class Checker:
                 if origin not in self.directory.view.members or not 0 < seq < _MANY:
                     raise BadMessage(f"{where}: its context names request {seq} of {origin!r} to {at}")
 
-    def _delivered(self, m: Delivered, source: Node, where: str) -> None:
+    def _delivered(self, m: Delivered, source: Node, where: _Where) -> None:
         for at, origin, ranges in m.marks:
             self._from(at, source, where)
             if origin not in self.directory.view.members:

@@ -18,7 +18,13 @@ class Known:
         self._at: dict[Replica, dict[Node, Ranges]] = {}
 
     def ranges(self, at: Replica, origin: Node) -> Ranges:
-        return self._at.setdefault(at, {}).setdefault(origin, Ranges())
+        by_origin = self._at.get(at)
+        if by_origin is None:
+            by_origin = self._at[at] = {}
+        ranges = by_origin.get(origin)
+        if ranges is None:
+            ranges = by_origin[origin] = Ranges()
+        return ranges
 
     def missing(self, at: Replica, marks: set[Mark]) -> set[Mark]:
         """Those of the marks that are not known to be delivered at this replica."""

@@ -479,19 +479,25 @@ class Com:
                 if host is not None:
                     host.announce(m.group, m.announce, dest)
         self.clock_at_least(m.number)
-        self._at_hosts(m, lambda host: host.order.propose(m.group, m.replica, m.number))
-
-    def _know(self, m: KnownMessage) -> None:
-        self._at_hosts(m, lambda host: host.order.know(m.group, m.replica))
-
-    def _at_hosts(self, m: Proposal | KnownMessage, use: Callable[[Host], bool]) -> None:
-        """At every destination on this node that knows the request, except the one it comes from."""
         used = False
         for host in tuple(self.waiting.get(m.group, ())):
-            if host.replica != m.replica and use(host):
-                used = True
+            if host.replica != m.replica and host.order.propose(m.group, m.replica, m.number):
                 host.flush()
-        if not used and self.told:
+                used = True
+        if not used:
+            self._useless(m)
+
+    def _know(self, m: KnownMessage) -> None:
+        used = False
+        for host in tuple(self.waiting.get(m.group, ())):
+            if host.replica != m.replica and host.order.know(m.group, m.replica):
+                host.flush()
+                used = True
+        if not used:
+            self._useless(m)
+
+    def _useless(self, m: Proposal | KnownMessage) -> None:
+        if self.told:
             self.tell(Dropped(node_of(m.replica), f"{type(m).__name__} for {m.group}, which is not known here"))
 
     def _delivered(self, m: Delivered) -> None:

@@ -9,7 +9,7 @@ while an instance runs, its slots are in the replica's ``running`` index; when i
 that is then current, the one its context goes to.
 """
 
-from collections.abc import Container
+from collections.abc import Set
 
 from framework.com.context import Context, Known
 from framework.com.messages import WireContext
@@ -32,24 +32,25 @@ class Epoch:
         self.base_wire: WireContext = ()  # the same, as it travels
         self.context = Context()  # what instances of this epoch committed
 
-    def enter(self, sid: Sid, places: tuple[str, ...], meets: tuple[str, ...], running: Container[str]) -> Sid:
+    def enter(self, sid: Sid, places: tuple[str, ...], meets: tuple[str, ...], running: Set[str]) -> Sid:
         """The cid of an instance that starts now."""
-        if self.cid is None or self._clashes(meets, running) or len(self.slots) > self.bound:
+        if self.cid is None or (meets and self._clashes(meets, running)) or len(self.slots) > self.bound:
             self._open(sid)
         self.slots.update(places)
         assert self.cid is not None
         return self.cid
 
-    def commit(self, places: tuple[str, ...], context: Context) -> None:
+    def commit(self, places: tuple[str, ...], *contexts: WireContext) -> None:
         """An instance ends well: its footprint and its context are part of the current epoch."""
         self._carry(places)
-        self.context.merge(context)
+        for context in contexts:
+            self.context.merge_wire(context)
         self._commits += 1
         if self._commits % 64 == 0:  # an epoch may last long
             self.context.prune(self._known)
 
-    def _clashes(self, meets: tuple[str, ...], running: Container[str]) -> bool:
-        return any(slot in self.slots or slot in running for slot in meets)
+    def _clashes(self, meets: tuple[str, ...], running: Set[str]) -> bool:
+        return not (self.slots.isdisjoint(meets) and running.isdisjoint(meets))
 
     def _carry(self, places: tuple[str, ...]) -> None:
         self.slots.update(places)

@@ -38,17 +38,15 @@ class Instance(Caller):
         self.siblings = siblings
 
     def _inherit(self) -> Context:
-        context = self.brought()
-        context.merge_wire(self.base)
-        return context
-
-    def brought(self) -> Context:
-        """What its request brought to this replica."""
         assert self.entry.request is not None
         context = Context()
-        context.merge_wire(self.entry.request.context)
-        context.merge_wire(self.siblings)
+        for wire in (self.base, *self.brought(self.entry.request)):
+            context.merge_wire(wire)
         return context
+
+    def brought(self, request: Request) -> tuple[WireContext, WireContext]:
+        """What its request brought to this replica."""
+        return request.context, self.siblings
 
 
 class Host:
@@ -56,10 +54,11 @@ class Host:
         self.com = com
         self.name = placement.name
         self.replica = replica
-        self.order = Order(replica, placement.relation)
+        self.order = Order(replica, placement.relation, com.told)
         self.epoch = Epoch(com.known)
         self.replies = Replies()
         self.arrived: dict[Node, int] = {}  # last sequence number from each origin
+        self._peers_of: dict[tuple[Replica, ...], list[Node]] = {}
         self._held: list[Response] = []  # for instances here, see hold
 
     # requests come
@@ -75,7 +74,8 @@ class Host:
             if at == self.replica:
                 preds = marks
         performed = self._performed(request)
-        self._waits_here(request.group)
+        if request.ordered:
+            self._waits_here(request.group)
         self.order.arrive(request, (origin, seq), preds, performed)
         self.flush()
 
@@ -92,10 +92,11 @@ class Host:
             here.append(self)
 
     def _settled(self, entry: Entry) -> None:
-        here = self.com.waiting[entry.group]
-        here.remove(self)
-        if not here:
-            del self.com.waiting[entry.group]
+        if entry.ordered:
+            here = self.com.waiting[entry.group]
+            here.remove(self)
+            if not here:
+                del self.com.waiting[entry.group]
         assert entry.mark is not None
         self.com.settled(self.replica, entry.mark)
 
@@ -155,7 +156,12 @@ class Host:
 
     def _peers(self, entry: Entry) -> list[Node]:
         """Nodes of the other destinations; this one, too, when it has several of them (pcast)."""
-        return sorted({node_of(d) for d in entry.dests if d != self.replica})
+        peers = self._peers_of.get(entry.dests)
+        if peers is None:
+            if len(self._peers_of) > 1024:
+                self._peers_of.clear()
+            peers = self._peers_of[entry.dests] = sorted({node_of(d) for d in entry.dests if d != self.replica})
+        return peers
 
     # instances start and end
 
@@ -164,7 +170,7 @@ class Host:
         assert request is not None and entry.stamp is not None
         self.com.clock_at_least(entry.stamp.number)
         sid = Sid(self.com.tick(), self.replica)
-        cid = self.epoch.enter(sid, entry.places, entry.meets, self.order.running)
+        cid = self.epoch.enter(sid, entry.places, entry.meets, self.order.running.keys())
         reply = self.replies.start(request)
         instance = Instance(sid, cid, entry, reply, self.epoch.base_wire, self._siblings(request))
         mine = entry.dests if len(request.parts) == 1 else tuple(d for d in entry.dests if object_of(d) == self.name)
@@ -212,7 +218,7 @@ class Host:
         assert request is not None
         self.com.forget(instance)
         if event.ok:
-            self._commit(instance)
+            self._commit(instance, request)
         reply.status = "ok" if event.ok else "error"
         reply.body, reply.output = event.body, event.output
         if instance.acted:
@@ -220,23 +226,27 @@ class Host:
             reply.joins = instance.joins.wire()
         else:  # its caller knows what the request brought: it sent that, or the request replaced it
             reply.context = instance.base
-            reply.full = (*instance.base, *request.context, *instance.siblings)
-        self.com.tell(Ended(instance.sid, self.replica, instance.invocation, event.ok))
+            reply.full = sum(instance.brought(request), instance.base)
+        if self.com.told:
+            self.com.tell(Ended(instance.sid, self.replica, instance.invocation, event.ok))
         self._answer(request, reply, True)
         for copy in self.replies.finish(instance.invocation, reply):
             self._answer(copy, reply, False)
         self.order.end(entry)
         self.flush()
 
-    def _commit(self, instance: Instance) -> None:
-        """A method that only reads and called nobody leaves no trace beyond its instance (P1 §4)."""
+    def _commit(self, instance: Instance, request: Request) -> None:
+        """What later conflicting instances inherit. Nothing from one that conflicts with nobody, nor from one that
+        only reads and called nobody: that leaves no trace beyond itself (P1 §4)."""
+        places = instance.entry.places
+        if not places:
+            return
         if instance.acted:
-            context = instance.context
+            self.epoch.commit(places, instance.leaves(self.com.known))
         elif instance.entry.footprint.readonly:
-            context = Context()
+            self.epoch.commit(places)
         else:
-            context = instance.brought()
-        self.epoch.commit(instance.entry.places, context)
+            self.epoch.commit(places, *instance.brought(request))
 
     # answers
 

@@ -109,8 +109,9 @@ class Entry:
 class Order:
     """The queue of one replica. Calls change it; what is to be done comes out in ``out``."""
 
-    def __init__(self, replica: Replica, relation: Relation) -> None:
+    def __init__(self, replica: Replica, relation: Relation, told: bool = True) -> None:
         self.replica = replica
+        self.told = told  # say when a stamp is safe
         self.relation = relation
         self.out: list[tuple[What, Entry]] = []
         self.entries: dict[GroupId, Entry] = {}
@@ -171,7 +172,8 @@ class Order:
         if entry.proposals is None:
             entry.proposals = {}
         entry.proposals[replica] = number
-        self._again(entry)
+        if len(entry.proposals) == len(entry.dests):
+            self._again(entry)
         return True
 
     def know(self, group: GroupId, replica: Replica) -> bool:
@@ -182,7 +184,8 @@ class Order:
         if entry.known is None:
             entry.known = set()
         entry.known.add(replica)
-        self._again(entry)
+        if len(entry.known) == len(entry.dests):
+            self._again(entry)
         return True
 
     def end(self, entry: Entry) -> None:
@@ -286,17 +289,17 @@ class Order:
         return entry.safe
 
     def _agreeable(self, entry: Entry) -> bool:
-        if len(entry.proposals or ()) < len(entry.dests):
+        if entry.proposals is None or len(entry.proposals) < len(entry.dests):
             return False
-        return all(self._has_stamp(p) for p in entry.preds)
+        return not entry.preds or all(self._has_stamp(p) for p in entry.preds)
 
     def _fix(self, entry: Entry) -> None:
         assert entry.proposals is not None
         entry.stamp = Stamp(max(entry.proposals.values()), entry.group)
-        self._promise(entry, entry.stamp)
-        if all(n == entry.first.number for n in entry.proposals.values()):
+        if entry.stamp == entry.first:  # no proposal is below the origin stamp, so all of them equal it
             self._secure(entry, True)
         else:
+            self._promise(entry, entry.stamp)
             entry.known = entry.known or set()
             entry.known.add(self.replica)
             self.out.append((KNOWN, entry))
@@ -310,7 +313,8 @@ class Order:
         entry.safe = True
         entry.fast = fast
         assert entry.stamp is not None
-        self.out.append((SAFE, entry))
+        if self.told:
+            self.out.append((SAFE, entry))
         if entry.key is not None and entry.key != entry.stamp:
             self._leave(entry)
             self._stand(entry, entry.stamp)
@@ -365,7 +369,7 @@ class Order:
             entry.followers = None
 
     def _settleable(self, entry: Entry) -> bool:
-        return all(self._is_delivered(p) for p in entry.preds)
+        return not entry.preds or all(self._is_delivered(p) for p in entry.preds)
 
     # predecessors (PROTOCOL §5.1)
 
@@ -386,7 +390,7 @@ class Order:
     def _unordered(self, entry: Entry) -> Mark | None:
         """A predecessor that keeps this request held; on the way, settled ones are dropped."""
         waits_for = None
-        for mark in list(entry.preds):
+        for mark in tuple(entry.preds):
             if self._is_delivered(mark):
                 entry.floor = max(entry.floor, self._stamp_of(mark))
                 entry.preds.remove(mark)
@@ -421,6 +425,8 @@ class Order:
 
         A call that joins an ancestor is part of it and stands at its place: of its predecessors only other calls of
         this ancestor come first. The others may wait for it, and it must not wait for them."""
+        if not entry.preds:
+            return None
         inside = self._inside(entry)
         for mark in entry.preds:
             if not self._is_delivered(mark) and not (inside and self._passes(mark, inside)):

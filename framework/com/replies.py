@@ -92,12 +92,18 @@ class Replies:
             self._shrink()
 
     def _acknowledge(self, client: str, done: int) -> None:
-        for n in range(self._done.get(client, 0), done):
-            invocation = Invocation(client, (n,))
+        before = self._done.get(client, 0)
+        if done <= before:
+            return
+        self._done[client] = done
+        if done - before < len(self._replies):
+            calls = [Invocation(client, (n,)) for n in range(before, done)]
+        else:  # a client need not start at 1
+            calls = [i for i in self._replies if i.client == client and len(i.path) == 1 and i.path[0] < done]
+        for invocation in calls:
             reply = self._replies.get(invocation)
             if reply is not None and reply.status is not None:
                 del self._replies[invocation]
-        self._done[client] = max(done, self._done.get(client, 0))
 
     def _shrink(self) -> None:
         for invocation, reply in list(self._replies.items())[: max(1, self.bound // 8)]:

@@ -39,7 +39,7 @@ def _ignore_clocks(self: Com, number: int) -> None:
     pass
 
 
-def _commit_without_context(self: Epoch, places: Any, context: Context) -> None:
+def _commit_without_context(self: Epoch, places: Any, *contexts: Any) -> None:
     self._carry(places)
 
 
@@ -49,8 +49,8 @@ def _base_is_lost(self: Epoch, sid: Any) -> None:
     self.context = Context()
 
 
-def _brought_nothing(self: Instance) -> Context:
-    return Context()
+def _brought_nothing(self: Instance, request: Any) -> tuple[Any, Any]:
+    return (), self.siblings
 
 
 def _first_reader_wins(self: Relation, f: Any) -> Any:
