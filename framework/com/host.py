@@ -131,24 +131,23 @@ class Host:
     def _propose(self, entry: Entry) -> None:
         """To every destination; with an announcement for those that may not have the request yet."""
         assert entry.proposal is not None and entry.request is not None
-        number = entry.proposal.number
-        self.com.clock_at_least(number)
-        if self.com.told:
-            self.com.tell(Proposed(self.replica, entry.group, entry.proposal))
-        view = self.com.view
-        plain = Proposal(view, entry.group, self.replica, number)
+        com, number = self.com, entry.proposal.number
+        com.clock_at_least(number)
+        if com.told:
+            com.tell(Proposed(self.replica, entry.group, entry.proposal))
+        plain = Proposal(com.view, entry.group, self.replica, number)
         full: Proposal | None = None
         origin = node_of(entry.group.replica)
-        have = {node_of(r) for r in entry.proposals or ()}
+        have = [node_of(r) for r in entry.proposals or ()]
         for node in self._peers(entry):
-            if node == origin or (node in have and node != self.com.node):
-                self.com.post(node, plain)
+            # links are FIFO: who gets the request from here has it before this; so has who sent it or proposed for it
+            if node != com.node and (origin in (node, com.node) or node in have):
+                com.post(node, plain)
                 continue
             if full is None:
-                request = entry.request
-                announce = Announce(request.number, request.dests, request.parts)
-                full = Proposal(view, entry.group, self.replica, number, announce)
-            self.com.post(node, full)
+                announce = Announce(entry.request.number, entry.request.dests, entry.request.parts)
+                full = Proposal(com.view, entry.group, self.replica, number, announce)
+            com.post(node, full)
 
     def _spread(self, entry: Entry, message: Known) -> None:
         for node in self._peers(entry):
