@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 from framework.com import order as orders
 from framework.com.caller import Caller
 from framework.com.context import Context
+from framework.com.entry import Entry
 from framework.com.epoch import Epoch
 from framework.com.events import Agreed, Completed, Deliver, Duplicate, Ended, Landed, Proposed
 from framework.com.messages import Ancestor, Announce, Dest, Known, Mark, Proposal, Request, Response, WireContext
-from framework.com.order import Entry, Order
+from framework.com.order import Order
 from framework.com.replies import Replies, Reply
 from framework.com.view import Placement
 from framework.ids import GroupId, Node, Replica, Sid, Stamp, node_of, object_of
@@ -169,7 +170,7 @@ class Host:
         assert request is not None and entry.stamp is not None
         self.com.clock_at_least(entry.stamp.number)
         sid = Sid(self.com.tick(), self.replica)
-        cid = self.epoch.enter(sid, entry.places, entry.meets, self.order.running.keys())
+        cid = self.epoch.enter(sid, entry.places, entry.meets, self.order.ahead.running.keys())
         reply = self.replies.start(request)
         instance = Instance(sid, cid, entry, reply, self.epoch.base_wire, self._siblings(request))
         mine = entry.dests if len(request.parts) == 1 else tuple(d for d in entry.dests if object_of(d) == self.name)

@@ -55,7 +55,7 @@ class Marks:
     def _everything(self) -> WireMarks:
         out = []
         for at, host in sorted(self._hosts.items()):
-            for origin, ranges in sorted(host.order.delivered.items()):
+            for origin, ranges in sorted(host.order.past.delivered.items()):
                 low = ((1, ranges.low),) if ranges.low else ()
                 out.append((at, origin, (*low, *as_ranges(ranges.above))))
         return tuple(out)

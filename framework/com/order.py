@@ -20,15 +20,16 @@ performed. The others are *void* from then on: they delay nobody, but go on to b
 replicas may deliver them first. As every copy has one place everywhere, so has the first of them.
 """
 
-from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable
 from typing import Final, Literal
 
+from framework.com.ahead import Ahead
+from framework.com.entry import LOWEST, Entry
 from framework.com.messages import Dest, Mark, Part, Request
-from framework.com.ranges import Ranges
+from framework.com.past import Past
 from framework.footprint import Footprint, Relation
-from framework.ids import GroupId, Invocation, Node, Replica, Stamp
+from framework.ids import GroupId, Invocation, Replica, Stamp
 
 What = Literal["propose", "known", "safe", "start", "void", "settled"]
 
@@ -38,72 +39,6 @@ SAFE: Final[What] = "safe"
 START: Final[What] = "start"  # perform it
 VOID: Final[What] = "void"  # another copy is performed here: answer from its reply
 SETTLED: Final[What] = "settled"  # delivered, with a final stamp: tell everybody (delivered marks)
-
-LOWEST = Stamp(0, GroupId(0, Replica(""), 0))
-#: How many highest stamps by slot, and stamps of delivered requests, are kept before they fold into one number.
-FOLD = 16384
-
-
-class Entry:
-    """A request at this replica, from its first announcement until it is settled and ended."""
-
-    __slots__ = (
-        "awaits",
-        "dests",
-        "fast",
-        "first",
-        "floor",
-        "followers",
-        "footprint",
-        "group",
-        "invocation",
-        "key",
-        "known",
-        "line",
-        "mark",
-        "meets",
-        "ordered",
-        "places",
-        "preds",
-        "proposal",
-        "proposals",
-        "request",
-        "safe",
-        "stamp",
-        "started",
-        "void",
-        "watchers",
-    )
-
-    def __init__(self, group: GroupId, first: Stamp, footprint: Footprint, dests: tuple[Dest, ...]) -> None:
-        self.group = group
-        self.first = first  # origin stamp
-        self.footprint = footprint
-        self.dests = tuple(d.replica for d in dests)
-        self.places: tuple[str, ...] = ()
-        self.meets: tuple[str, ...] = ()
-        self.request: Request | None = None  # None: only announced
-        self.invocation: Invocation | None = None
-        self.mark: Mark | None = None
-        self.ordered = True
-        self.line: tuple[Invocation, ...] = ()  # ancestors that may be running here
-        self.preds: list[Mark] = []  # predecessors here that are not settled yet
-        self.floor = LOWEST  # highest stamp of those that are
-        self.proposal: Stamp | None = None
-        self.proposals: dict[Replica, int] | None = None
-        self.stamp: Stamp | None = None
-        self.known: set[Replica] | None = None
-        self.safe = False
-        self.fast = False
-        self.started = False
-        self.awaits = range(0)  # numbers of the calls that its instance waits for now
-        self.void = False
-        self.key: Stamp | None = None  # where it stands in the index of known requests
-        self.watchers: list[Entry] | None = None  # look at these again when this one moves
-        self.followers: list[Entry] | None = None  # requests that name this one as predecessor
-
-    def __repr__(self) -> str:
-        return f"<{self.group} {self.footprint} {self.stamp or self.proposal or 'held'}>"
 
 
 class Order:
@@ -115,18 +50,12 @@ class Order:
         self.relation = relation
         self.out: list[tuple[What, Entry]] = []
         self.entries: dict[GroupId, Entry] = {}
-        self.delivered: dict[Node, Ranges] = {}
-        self.running: dict[str, dict[GroupId, Entry]] = {}
-        self.performing: dict[Invocation, Entry] = {}
-        self._waiting: dict[str, list[tuple[Stamp, Entry]]] = {}
         self._by_mark: dict[Mark, Entry] = {}
+        self.ahead = Ahead(self._by_mark)
+        self.past = Past()
         self._awaited: dict[Mark, list[Entry]] = {}
         self._copies: dict[Invocation, list[Entry]] = {}
         self._joining: dict[Mark, Invocation] = {}  # calls back to instances that wait for them
-        self._top: dict[str, Stamp] = {}
-        self._top_floor = LOWEST
-        self._stamps: dict[Mark, Stamp] = {}
-        self._stamps_floor = LOWEST
         self._todo: deque[Entry] = deque()
 
     # what happens to it
@@ -137,7 +66,7 @@ class Order:
         if entry is None:
             entry = self.entries[group] = Entry(group, first, footprint, dests)
             entry.places, entry.meets = self.relation.slots(footprint)
-            self._stand(entry, first)
+            self.ahead.stand(entry, first)
         return entry
 
     def arrive(self, request: Request, mark: Mark, preds: Iterable[Mark], performed: bool) -> Entry:
@@ -152,7 +81,7 @@ class Order:
         self._by_mark[mark] = entry
         entry.followers = self._awaited.pop(mark, None)
         self._precede(entry, preds)
-        if entry.line and (not performed or request.invocation in self.performing):
+        if entry.line and (not performed or request.invocation in self.ahead.performing):
             self._joining[mark] = request.invocation
         if performed:
             self._void(entry)
@@ -190,13 +119,7 @@ class Order:
 
     def end(self, entry: Entry) -> None:
         """The instance that performed this request has ended."""
-        for slot in entry.places:
-            busy = self.running[slot]
-            del busy[entry.group]
-            if not busy:
-                del self.running[slot]
-        assert entry.invocation is not None
-        del self.performing[entry.invocation]
+        self.ahead.end(entry)
         if entry.line:
             self._joining = {m: i for m, i in self._joining.items() if i != entry.invocation}
         self._move(entry)
@@ -214,7 +137,7 @@ class Order:
         if mark in self._joining:
             return False
         entry = self._by_mark.get(mark)
-        return entry.void or entry.started if entry else self._is_delivered(mark)
+        return entry.void or entry.started if entry else self.past.is_delivered(mark)
 
     def blockers(self, entry: Entry) -> str:
         """Why a request waits, for people."""
@@ -228,7 +151,7 @@ class Order:
         undelivered = self._undelivered(entry)
         if undelivered is not None:
             return f"its predecessor {undelivered} is not delivered"
-        return f"conflicts with {self._blocker(entry)}"
+        return f"conflicts with {self.ahead.blocker(entry)}"
 
     # the way of a request
 
@@ -252,7 +175,7 @@ class Order:
         if entry.void or entry.started:
             self._settle(entry)
         elif self._undelivered(entry) is None:
-            blocker = self._blocker(entry)
+            blocker = self.ahead.blocker(entry)
             if blocker is None:
                 self._start(entry)
             else:
@@ -264,7 +187,7 @@ class Order:
             return False
         bound = self._bound(entry)
         entry.proposal = entry.first if bound < entry.first else Stamp(bound.number + 1, entry.group)
-        self._promise(entry, entry.proposal)
+        self.past.promise(entry, entry.proposal)
         if entry.ordered:
             if entry.proposals is None:
                 entry.proposals = {}
@@ -299,7 +222,7 @@ class Order:
         if entry.stamp == entry.first:  # no proposal is below the origin stamp, so all of them equal it
             self._secure(entry, True)
         else:
-            self._promise(entry, entry.stamp)
+            self.past.promise(entry, entry.stamp)
             entry.known = entry.known or set()
             entry.known.add(self.replica)
             self.out.append((KNOWN, entry))
@@ -316,20 +239,17 @@ class Order:
         if self.told:
             self.out.append((SAFE, entry))
         if entry.key is not None and entry.key != entry.stamp:
-            self._leave(entry)
-            self._stand(entry, entry.stamp)
+            self.ahead.leave(entry)
+            self.ahead.stand(entry, entry.stamp)
             self._move(entry)
         if entry.watchers:  # who looks through it at others (see _outside) learns from this
             self._todo.extend(w for w in entry.watchers if w.line)
 
     def _start(self, entry: Entry) -> None:
         entry.started = True
-        self._leave(entry)
-        for slot in entry.places:
-            self.running.setdefault(slot, {})[entry.group] = entry
-        assert entry.invocation is not None
-        self.performing[entry.invocation] = entry
+        self.ahead.start(entry)
         self.out.append((START, entry))
+        assert entry.invocation is not None
         self._void_copies(entry, self._copies.pop(entry.invocation))
         self._settle(entry)
 
@@ -341,7 +261,7 @@ class Order:
 
     def _void(self, entry: Entry) -> None:
         entry.void = True
-        self._leave(entry)
+        self.ahead.leave(entry)
         self.out.append((VOID, entry))
         self._move(entry)
         if entry.followers:
@@ -358,25 +278,21 @@ class Order:
         assert mark is not None and entry.stamp is not None
         del self._by_mark[mark]
         del self.entries[entry.group]
-        ranges = self.delivered.get(mark[0])
-        if ranges is None:
-            ranges = self.delivered[mark[0]] = Ranges()
-        ranges.add(mark[1])
-        self._remember(mark, entry.stamp)
+        self.past.deliver(mark, entry.stamp)
         self.out.append((SETTLED, entry))
         if entry.followers:
             self._todo.extend(entry.followers)
             entry.followers = None
 
     def _settleable(self, entry: Entry) -> bool:
-        return not entry.preds or all(self._is_delivered(p) for p in entry.preds)
+        return not entry.preds or all(self.past.is_delivered(p) for p in entry.preds)
 
     # predecessors (PROTOCOL §5.1)
 
     def _precede(self, entry: Entry, preds: Iterable[Mark]) -> None:
         for mark in preds:
-            if self._is_delivered(mark):
-                entry.floor = max(entry.floor, self._stamp_of(mark))
+            if self.past.is_delivered(mark):
+                entry.floor = max(entry.floor, self.past.stamp_of(mark))
                 continue
             entry.preds.append(mark)
             before = self._by_mark.get(mark)
@@ -391,8 +307,8 @@ class Order:
         """A predecessor that keeps this request held; on the way, settled ones are dropped."""
         waits_for = None
         for mark in tuple(entry.preds):
-            if self._is_delivered(mark):
-                entry.floor = max(entry.floor, self._stamp_of(mark))
+            if self.past.is_delivered(mark):
+                entry.floor = max(entry.floor, self.past.stamp_of(mark))
                 entry.preds.remove(mark)
             elif not self._is_ordered(mark, entry):
                 waits_for = mark
@@ -418,7 +334,7 @@ class Order:
 
     def _has_stamp(self, mark: Mark) -> bool:
         before = self._by_mark.get(mark)
-        return before.stamp is not None if before else self._is_delivered(mark)
+        return before.stamp is not None if before else self.past.is_delivered(mark)
 
     def _undelivered(self, entry: Entry) -> Mark | None:
         """A predecessor that has to be delivered first.
@@ -427,9 +343,9 @@ class Order:
         this ancestor come first. The others may wait for it, and it must not wait for them."""
         if not entry.preds:
             return None
-        inside = self._inside(entry)
+        inside = self.ahead.inside(entry)
         for mark in entry.preds:
-            if not self._is_delivered(mark) and not (inside and self._passes(mark, inside)):
+            if not self.past.is_delivered(mark) and not (inside and self._passes(mark, inside)):
                 return mark
         return None
 
@@ -437,27 +353,14 @@ class Order:
         before = self._by_mark.get(mark)
         if before is None:
             return False
-        return before.started or before.void or not any(self._within(before, a) for a in inside)
-
-    def _is_delivered(self, mark: Mark) -> bool:
-        ranges = self.delivered.get(mark[0])
-        return ranges is not None and mark[1] in ranges
+        return before.started or before.void or not any(self.ahead.within(before, a) for a in inside)
 
     # stamps (PROTOCOL §5.2)
 
     def _bound(self, entry: Entry) -> Stamp:
         """The highest stamp that the proposal for this request must pass."""
-        bound = self._above_conflicting(entry)
+        bound = self.past.highest_conflicting(entry)
         return max(bound, self._above_predecessors(entry))
-
-    def _above_conflicting(self, entry: Entry) -> Stamp:
-        top = self._top
-        bound = self._top_floor if entry.meets else LOWEST
-        for slot in entry.meets:
-            stamp = top.get(slot)
-            if stamp is not None and stamp > bound:
-                bound = stamp
-        return bound
 
     def _above_predecessors(self, entry: Entry) -> Stamp:
         bound = entry.floor
@@ -467,41 +370,7 @@ class Order:
                 bound = max(bound, before.stamp or before.proposal or LOWEST)
         return bound
 
-    def _promise(self, entry: Entry, stamp: Stamp) -> None:
-        top = self._top
-        for slot in entry.places:
-            have = top.get(slot)
-            if have is None or have < stamp:
-                top[slot] = stamp
-        if len(top) > FOLD:  # too high a bound costs only a slow path
-            self._top_floor = max(self._top_floor, *top.values())
-            top.clear()
-
-    def _remember(self, mark: Mark, stamp: Stamp) -> None:
-        self._stamps[mark] = stamp
-        if len(self._stamps) > FOLD:
-            self._stamps_floor = max(self._stamps_floor, *self._stamps.values())
-            self._stamps.clear()
-
-    def _stamp_of(self, mark: Mark) -> Stamp:
-        return self._stamps.get(mark, self._stamps_floor)
-
-    # who must come first (PROTOCOL §5.4)
-
-    def _stand(self, entry: Entry, key: Stamp) -> None:
-        entry.key = key
-        for slot in entry.places:
-            insort(self._waiting.setdefault(slot, []), (key, entry))
-
-    def _leave(self, entry: Entry) -> None:
-        if entry.key is None:
-            return
-        for slot in entry.places:
-            line = self._waiting[slot]
-            del line[bisect_left(line, (entry.key,))]
-            if not line:
-                del self._waiting[slot]
-        entry.key = None
+    # who looks again when something moves
 
     def _watch(self, blocker: Entry, entry: Entry) -> None:
         if blocker.watchers is None:
@@ -514,97 +383,11 @@ class Order:
             self._todo.extend(entry.watchers)
             entry.watchers = None
 
-    def _blocker(self, entry: Entry) -> Entry | None:
-        """A conflicting request that is running or has to come first. The nearest one before it, not the first
-        in line: then a line of n conflicting requests costs n looks, not n²."""
-        inside = self._inside(entry)
-        if inside:
-            return self._blocker_inside(entry, inside)
-        for slot in entry.meets:
-            blocker = self._busy(slot) or self._next_before(slot, entry)
-            if blocker is not None:
-                return blocker
-        return None
-
-    def _busy(self, slot: str) -> Entry | None:
-        """Some instance running in this slot (P3: a message is ready if no conflicting instance is running)."""
-        running = self.running.get(slot)
-        return next(iter(running.values())) if running else None
-
-    def _next_before(self, slot: str, entry: Entry) -> Entry | None:
-        line = self._waiting.get(slot)
-        if not line:
-            return None
-        i = bisect_left(line, (entry.stamp,))
-        return line[i - 1][1] if i else None
-
-    # a request that joins an ancestor running here
-
     def _line(self, request: Request) -> tuple[Invocation, ...]:
         if not request.chain:
             return ()
         name = self.replica.partition("@")[0]
         return tuple(request.invocation.ancestor(a.length) for a in request.chain if a.object == name)
-
-    def _inside(self, entry: Entry) -> list[Entry]:
-        """Its ancestors that are running here."""
-        return [a for i in entry.line if (a := self.performing.get(i)) is not None] if entry.line else []
-
-    def _within(self, entry: Entry, ancestor: Entry) -> bool:
-        assert entry.invocation is not None and ancestor.invocation is not None
-        length = len(ancestor.invocation.path)
-        return entry.invocation.ancestor(length) == ancestor.invocation
-
-    def _blocker_inside(self, entry: Entry, inside: list[Entry]) -> Entry | None:
-        """It does not wait for its ancestors, nor for requests that wait for them."""
-        for slot in entry.meets:
-            for other in self.running.get(slot, {}).values():
-                if other not in inside or not self._joinable(other, entry):
-                    return other
-            for other in self._before(slot, entry):
-                watch = other if not other.safe else self._outside(other, inside, set())
-                if watch is not None:
-                    return watch
-        return None
-
-    def _joinable(self, ancestor: Entry, entry: Entry) -> bool:
-        """Only while it waits for the very call that this one came from: so at every replica, what is called back is
-        performed at the same point of the instance that it joins."""
-        assert ancestor.invocation is not None and entry.invocation is not None
-        return entry.invocation.path[len(ancestor.invocation.path)] in ancestor.awaits
-
-    def _before(self, slot: str, entry: Entry) -> list[Entry]:
-        line = self._waiting.get(slot, [])
-        return [other for _, other in line[: bisect_left(line, (entry.stamp,))]]
-
-    def _outside(self, entry: Entry, inside: list[Entry], seen: set[GroupId]) -> Entry | None:
-        """None if this safe request waits for one of ``inside``, itself or through others; else whom to watch.
-
-        Judged on safe stamps only, which are the same at every replica: so all of them let the same pass."""
-        if any(self._waits_for(entry, ancestor) for ancestor in inside):
-            return None
-        seen.add(entry.group)
-        watch = entry
-        own = [a for a in inside if a.invocation in entry.line]  # it joins these, and passes what waits for them
-        for other in self._ahead(entry):
-            if other.group in seen:
-                continue
-            if not other.safe:
-                watch = other
-            elif own and self._outside(other, own, set(seen)) is None:
-                continue
-            elif self._outside(other, inside, seen) is None:
-                return None
-        return watch
-
-    def _waits_for(self, entry: Entry, ancestor: Entry) -> bool:
-        if not any(slot in ancestor.places for slot in entry.meets):
-            return False
-        return ancestor.invocation not in entry.line or not self._joinable(ancestor, entry)
-
-    def _ahead(self, entry: Entry) -> list[Entry]:
-        preds = [self._by_mark[m] for m in entry.preds if m in self._by_mark]
-        return preds + [other for slot in entry.meets for other in self._before(slot, entry)]
 
     def _part(self, request: Request) -> Part:
         name = self.replica.partition("@")[0]

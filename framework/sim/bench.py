@@ -11,6 +11,7 @@ from itertools import combinations_with_replacement
 from random import Random
 
 from framework.com.core import Com, Limits
+from framework.com.entry import Entry
 from framework.com.events import (
     AnyEvent,
     Arrived,
@@ -25,7 +26,6 @@ from framework.com.events import (
 from framework.com.host import Host, Instance
 from framework.com.link import Timing
 from framework.com.messages import Dest, Part, Request, Response
-from framework.com.order import Entry
 from framework.com.receipt import majority
 from framework.com.view import Directory, Placement, View
 from framework.footprint import Footprint, Relation

@@ -3,13 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
+from framework.com.ahead import Ahead
 from framework.com.caller import Caller
 from framework.com.context import Context
 from framework.com.core import Com
+from framework.com.entry import LOWEST
 from framework.com.epoch import Epoch
 from framework.com.host import Host, Instance
 from framework.com.link import Link
-from framework.com.order import LOWEST, Order
+from framework.com.order import Order
+from framework.com.past import Past
 from framework.footprint import Relation
 
 Mutant = tuple[type[Any], str, Callable[..., Any]]
@@ -88,11 +91,11 @@ MUTANTS: dict[str, Mutant] = {
     "proposed counts as ordered whatever the destinations": (Order, "_alike", _at_once),
     "delivered before its predecessors": (Order, "_undelivered", _none),
     "stamp not above predecessors": (Order, "_above_predecessors", _lowest),
-    "stamp not above conflicting requests": (Order, "_above_conflicting", _lowest),
-    "no promise": (Order, "_promise", _none),
+    "stamp not above conflicting requests": (Past, "highest_conflicting", _lowest),
+    "no promise": (Past, "promise", _none),
     "no agreement": (Order, "_agreeable", _at_once),
-    "conflicting requests not in stamp order": (Order, "_next_before", _none),
-    "no ready condition": (Order, "_busy", _none),
+    "conflicting requests not in stamp order": (Ahead, "_next_before", _none),
+    "no ready condition": (Ahead, "_busy", _none),
     "keys of an index slot forgotten": (Relation, "slots", _first_reader_wins),
     # A1
     "performed again when a copy arrives": (Host, "_performed", _never),
@@ -110,9 +113,9 @@ MUTANTS: dict[str, Mutant] = {
     "conflict opens no epoch": (Epoch, "_clashes", _never),
     "settled before its predecessors": (Order, "_settleable", _at_once),
     # joining
-    "no joining of an ancestor": (Order, "_inside", _nothing),
+    "no joining of an ancestor": (Ahead, "inside", _nothing),
     "a response does not wait for what came back": (Host, "hold", _never),
-    "joins at any point of its ancestor": (Order, "_joinable", _at_once),
+    "joins at any point of its ancestor": (Ahead, "_joinable", _at_once),
     # clocks and links
     "clock never merged": (Com, "clock_at_least", _ignore_clocks),
     "nothing is sent again": (Link, "again", _nothing),

@@ -1,0 +1,69 @@
+"""A request at one replica, with all that its way through the queue has to remember (framework.com.order)."""
+
+from framework.com.messages import Dest, Mark, Request
+from framework.footprint import Footprint
+from framework.ids import GroupId, Invocation, Replica, Stamp
+
+LOWEST = Stamp(0, GroupId(0, Replica(""), 0))
+
+
+class Entry:
+    """A request at this replica, from its first announcement until it is settled and ended."""
+
+    __slots__ = (
+        "awaits",
+        "dests",
+        "fast",
+        "first",
+        "floor",
+        "followers",
+        "footprint",
+        "group",
+        "invocation",
+        "key",
+        "known",
+        "line",
+        "mark",
+        "meets",
+        "ordered",
+        "places",
+        "preds",
+        "proposal",
+        "proposals",
+        "request",
+        "safe",
+        "stamp",
+        "started",
+        "void",
+        "watchers",
+    )
+
+    def __init__(self, group: GroupId, first: Stamp, footprint: Footprint, dests: tuple[Dest, ...]) -> None:
+        self.group = group
+        self.first = first  # origin stamp
+        self.footprint = footprint
+        self.dests = tuple(d.replica for d in dests)
+        self.places: tuple[str, ...] = ()
+        self.meets: tuple[str, ...] = ()
+        self.request: Request | None = None  # None: only announced
+        self.invocation: Invocation | None = None
+        self.mark: Mark | None = None
+        self.ordered = True
+        self.line: tuple[Invocation, ...] = ()  # ancestors that may be running here
+        self.preds: list[Mark] = []  # predecessors here that are not settled yet
+        self.floor = LOWEST  # highest stamp of those that are
+        self.proposal: Stamp | None = None
+        self.proposals: dict[Replica, int] | None = None
+        self.stamp: Stamp | None = None
+        self.known: set[Replica] | None = None
+        self.safe = False
+        self.fast = False
+        self.started = False
+        self.awaits = range(0)  # numbers of the calls that its instance waits for now
+        self.void = False
+        self.key: Stamp | None = None  # where it stands in the index of known requests
+        self.watchers: list[Entry] | None = None  # look at these again when this one moves
+        self.followers: list[Entry] | None = None  # requests that name this one as predecessor
+
+    def __repr__(self) -> str:
+        return f"<{self.group} {self.footprint} {self.stamp or self.proposal or 'held'}>"

@@ -1,0 +1,61 @@
+"""What a replica remembers of requests that have a place: what is delivered, and the highest stamps by slot.
+
+Both are bounded. Delivered requests are ranges per origin; the stamps of the latest are kept one by one, older ones
+fold into one number. Highest stamps are kept by slot of the footprint and fold into one number, too. Too high a bound
+costs only a slow path (PROTOCOL §5.2).
+"""
+
+from framework.com.entry import LOWEST, Entry
+from framework.com.messages import Mark
+from framework.com.ranges import Ranges
+from framework.ids import Node, Stamp
+
+FOLD = 16384
+
+
+class Past:
+    def __init__(self) -> None:
+        self.delivered: dict[Node, Ranges] = {}
+        self._stamps: dict[Mark, Stamp] = {}
+        self._stamps_floor = LOWEST
+        self._top: dict[str, Stamp] = {}
+        self._top_floor = LOWEST
+
+    def is_delivered(self, mark: Mark) -> bool:
+        ranges = self.delivered.get(mark[0])
+        return ranges is not None and mark[1] in ranges
+
+    def deliver(self, mark: Mark, stamp: Stamp) -> None:
+        ranges = self.delivered.get(mark[0])
+        if ranges is None:
+            ranges = self.delivered[mark[0]] = Ranges()
+        ranges.add(mark[1])
+        self._stamps[mark] = stamp
+        if len(self._stamps) > FOLD:
+            self._stamps_floor = max(self._stamps_floor, *self._stamps.values())
+            self._stamps.clear()
+
+    def stamp_of(self, mark: Mark) -> Stamp:
+        """The stamp of a delivered request, or a higher one."""
+        return self._stamps.get(mark, self._stamps_floor)
+
+    def promise(self, entry: Entry, stamp: Stamp) -> None:
+        """Later conflicting requests get a higher stamp than this one."""
+        top = self._top
+        for slot in entry.places:
+            have = top.get(slot)
+            if have is None or have < stamp:
+                top[slot] = stamp
+        if len(top) > FOLD:
+            self._top_floor = max(self._top_floor, *top.values())
+            top.clear()
+
+    def highest_conflicting(self, entry: Entry) -> Stamp:
+        """The highest stamp of a conflicting request seen here, or a higher one."""
+        top = self._top
+        bound = self._top_floor if entry.meets else LOWEST
+        for slot in entry.meets:
+            stamp = top.get(slot)
+            if stamp is not None and stamp > bound:
+                bound = stamp
+        return bound
