@@ -177,7 +177,7 @@ class Host:
         instance.copies = len(mine)
         instance.chain = (*request.chain, Ancestor(self.name, len(request.invocation.path), mine))
         self.com.instances[sid] = instance
-        self.com.callers[sid] = instance
+        self.com.calls.callers[sid] = instance
         self.com.tell(Deliver(sid, cid, self.replica, request, entry.footprint, entry.stamp, way(entry)))
 
     def _siblings(self, request: Request) -> WireContext:
@@ -216,7 +216,8 @@ class Host:
         entry, reply = instance.entry, instance.reply
         request = entry.request
         assert request is not None
-        self.com.forget(instance)
+        del self.com.instances[instance.sid]
+        self.com.calls.drop(instance)
         if event.ok:
             self._commit(instance, request)
         reply.status = "ok" if event.ok else "error"

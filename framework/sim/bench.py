@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import combinations_with_replacement
 from random import Random
 
+from framework.com.calls import Calls
 from framework.com.core import Com, Limits
 from framework.com.entry import Entry
 from framework.com.events import (
@@ -51,11 +52,12 @@ class FifoHost(Host):
         entry.request = request
         sid = Sid(self.com.tick(), self.replica)
         instance = Instance(sid, sid, entry, self.replies.start(request), (), ())
-        self.com.instances[sid] = self.com.callers[sid] = instance
+        self.com.instances[sid] = self.com.calls.callers[sid] = instance
         self.com.tell(Deliver(sid, sid, self.replica, request, footprint, entry.first, "none"))
 
     def complete(self, instance: Instance, event: Completed) -> None:
-        self.com.forget(instance)
+        del self.com.instances[instance.sid]
+        self.com.calls.drop(instance)
         request, reply = instance.entry.request, instance.reply
         assert request is not None
         reply.status, reply.body = "ok", event.body
@@ -64,9 +66,14 @@ class FifoHost(Host):
         self.replies.answered(request.invocation)
 
 
-class FifoCom(Com):
+class FifoCalls(Calls):
     def _needs_agreement(self, dests: tuple[Dest, ...], parts: tuple[Part, ...]) -> bool:
         return False
+
+
+class FifoCom(Com):
+    host_type = FifoHost
+    calls_type = FifoCalls
 
 
 class Bench:
@@ -76,9 +83,6 @@ class Bench:
         directory = Directory(View(1, NODES), [Placement(name, r, NODES) for name, r in relations.items()])
         make = FifoCom if fifo else Com
         self.coms = {n: make(n, directory, _TIMING, _LIMITS, told=False) for n in NODES}
-        if fifo:
-            for com in self.coms.values():
-                com.hosts = {r: FifoHost(com, p, r) for p, r in directory.on(com.node)}
         self.delivered = 0
         self.keeps: Callable[[Deliver], bool] | None = None  # instances that stay running until released
         self._kept: list[tuple[Node, Sid]] = []

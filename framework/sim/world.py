@@ -267,7 +267,7 @@ def still_open(com: Com) -> list[str]:
             out.append(f"{entry.group} {entry.footprint} waiting at {at}: {host.order.blockers(entry)}")
     for instance in com.instances.values():
         out.append(f"instance {instance.sid} of {instance.invocation} still running")
-    for caller in com.callers.values():
+    for caller in com.calls.callers.values():
         for call in caller.calls.values():
             if call.receipt is not None:
                 missing = sorted(set(call.dests) - set(call.got))

@@ -187,7 +187,7 @@ class Script:
     def do_show(self, node: str) -> None:
         com = self.stage.com(node)
         self.said += still_open(com)
-        for name, session in sorted(com.sessions.items()):
+        for name, session in sorted(com.calls.sessions.items()):
             self.said.append(f"session {name}: context {tell.context(session.knows(com.known))}")
         for at in sorted(com.hosts):
             epoch = com.hosts[Replica(at)].epoch
