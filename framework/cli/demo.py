@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from framework.cli.numbers import encodable, seeds
+from framework.cli.numbers import encodable, whole
 from framework.ids import Node
 from framework.sim.client import Client, Script
 from framework.sim.host_objects import NODES, Hosts, host
@@ -33,7 +33,7 @@ def run(
     fast: Annotated[bool, typer.Option("--fast", help="Without pauses for reading.")] = False,
 ) -> None:
     """A seeded world of three nodes with a counter and a bank, with faults, told line by line."""
-    demo = Demo(seeds(seed or "1", None)[0], 0.0 if fast or not sys.stdout.isatty() else _PAUSE)
+    demo = Demo(whole("--seed", seed or "1", 0, 10**12) or 0, 0.0 if fast or not sys.stdout.isatty() else _PAUSE)
     try:
         raise typer.Exit(demo.play())
     except KeyboardInterrupt:

@@ -2,7 +2,9 @@
 
 import os
 import shlex
-from contextlib import closing
+import signal
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Annotated
 
 import msgspec
@@ -104,7 +106,8 @@ def run_seeds(wanted: Wanted) -> int:
         try:
             with closing(outcomes(work, min(wanted.jobs, total))) as done:
                 for outcome in done:
-                    display.take(outcome, wanted.replay(outcome.seed))
+                    with whole_lines():
+                        display.take(outcome, wanted.replay(outcome.seed))
                     if display.totals.bad >= wanted.most:
                         break
         except KeyboardInterrupt:
@@ -117,6 +120,19 @@ def run_seeds(wanted: Wanted) -> int:
         if not wanted.as_json:
             display.say(f"{display.totals}{tail}")
         return 1 if display.totals.bad else 0
+
+
+@contextmanager
+def whole_lines() -> Iterator[None]:
+    """Ctrl-C waits until an outcome is told and counted."""
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 def draw(wanted: Wanted) -> None:

@@ -8,6 +8,7 @@ nothing but itself.
 import signal
 import traceback
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -84,7 +85,8 @@ class _Worker:
         context = get_context("spawn")  # a fork would copy the locks of the thread that draws the progress
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs,), daemon=True)
-        self.process.start()
+        with _no_interrupt():
+            self.process.start()
         theirs.close()
         self.job: Job | None = None
         self.turn = 0
@@ -95,8 +97,18 @@ class _Worker:
         self.pipe.close()
 
 
+@contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Ctrl-C reaches the whole process group, but the parent decides. What is started here never sees one, not even
+    while it starts."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _work(pipe: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the parent decides
     try:
         while True:
             job = msgspec.msgpack.decode(pipe.recv_bytes(), type=Job)
