@@ -416,7 +416,8 @@ def test_figure_8_commit_updates_the_vector_of_the_object(set_up: SetUp) -> None
         thread = stage.instance(f"t{n}", "a@t")
         thread.oneway("b.q", f"m{n}")
         thread.commit()
-    assert [stage.carried(f"m{n}") for n in (1, 2, 3)] == [{}, {}, {"b@u": {"m1", "m2"}}]
+    assert [stage.carried(m) for m in ("m1", "m2")] == [{}, {}]
+    assert "m1" in stage.carried("m3")["b@u"]
 
 
 def test_identifiers_of_transactions_and_events(set_up: SetUp) -> None:
