@@ -86,6 +86,10 @@ class Ahead:
         """Its ancestors that are running here."""
         return [a for i in entry.line if (a := self.performing.get(i)) is not None] if entry.line else []
 
+    def joins(self, entry: Entry) -> bool:
+        """Is an ancestor running here that it conflicts with?"""
+        return any(not set(entry.meets).isdisjoint(a.places) for a in self.inside(entry))
+
     def within(self, entry: Entry, ancestor: Entry) -> bool:
         assert entry.invocation is not None and ancestor.invocation is not None
         length = len(ancestor.invocation.path)

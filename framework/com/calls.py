@@ -10,7 +10,7 @@ from framework.com.events import Response as Answer
 from framework.com.host import Instance
 from framework.com.messages import Dest, Part, Request, Response
 from framework.errors import BadRequest, ResourceExhausted
-from framework.ids import TRAN, GroupId, Invocation, Replica, Sid, node_of, object_of, replica
+from framework.ids import TRAN, GroupId, Invocation, ObjectName, Replica, Sid, node_of, object_of, replica
 
 if TYPE_CHECKING:
     from framework.com.core import Com
@@ -219,7 +219,7 @@ class Calls:
             return
         if not call.take(m):
             return
-        if m.performed:  # it proves that its request is delivered there (PROTOCOL §4)
+        if m.settled:
             self.com.known.ranges(m.replica, self.com.node).add(call.seqs[m.replica])
         if m.joins:
             caller.joins.merge_wire(m.joins)

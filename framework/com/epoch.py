@@ -4,12 +4,10 @@ An epoch is a set of footprints that are all compatible with each other. An inst
 opens the next epoch. Only then does what the earlier instances knew become a predecessor of what later ones send:
 compatible instances do not inherit each other's history. That is what the cid is for.
 
-The footprints of instances still running when an epoch opens belong to the new one as well. They need no copying:
-while an instance runs, its slots are in the replica's ``running`` index; when it commits, they are added to the epoch
-that is then current, the one its context goes to.
+The footprints of instances still running when an epoch opens belong to the new one as well. They need no copying: what
+conflicts with a running instance cannot start; when that one commits, its footprint is added to the epoch that is then
+current, the one its context goes to.
 """
-
-from collections.abc import Set
 
 from framework.com.context import Context, Known
 from framework.com.messages import WireContext
@@ -32,9 +30,10 @@ class Epoch:
         self.base_wire: WireContext = ()  # the same, as it travels
         self.context = Context()  # what instances of this epoch committed
 
-    def enter(self, sid: Sid, places: tuple[str, ...], meets: tuple[str, ...], running: Set[str]) -> Sid:
-        """The cid of an instance that starts now."""
-        if self.cid is None or (meets and self._clashes(meets, running)) or len(self.slots) > self.bound:
+    def enter(self, sid: Sid, places: tuple[str, ...], meets: tuple[str, ...], joins: bool) -> Sid:
+        """The cid of an instance that starts now. ``joins``: it conflicts with an instance that is running, its
+        ancestor; nothing else can be running that conflicts with it."""
+        if self.cid is None or joins or self._clashes(meets) or len(self.slots) > self.bound:
             self._open(sid)
         self.slots.update(places)
         assert self.cid is not None
@@ -49,8 +48,8 @@ class Epoch:
         if self._commits % 64 == 0:  # an epoch may last long
             self.context.prune(self._known)
 
-    def _clashes(self, meets: tuple[str, ...], running: Set[str]) -> bool:
-        return not (self.slots.isdisjoint(meets) and running.isdisjoint(meets))
+    def _clashes(self, meets: tuple[str, ...]) -> bool:
+        return not self.slots.isdisjoint(meets)
 
     def _carry(self, places: tuple[str, ...]) -> None:
         self.slots.update(places)

@@ -170,7 +170,7 @@ class Host:
         assert request is not None and entry.stamp is not None
         self.com.clock_at_least(entry.stamp.number)
         sid = Sid(self.com.tick(), self.replica)
-        cid = self.epoch.enter(sid, entry.places, entry.meets, self.order.ahead.running.keys())
+        cid = self.epoch.enter(sid, entry.places, entry.meets, self.order.ahead.joins(entry))
         reply = self.replies.start(request)
         instance = Instance(sid, cid, entry, reply, self.epoch.base_wire, self._siblings(request))
         mine = entry.dests if len(request.parts) == 1 else tuple(d for d in entry.dests if object_of(d) == self.name)
@@ -230,9 +230,9 @@ class Host:
             reply.full = sum(instance.brought(request), instance.base)
         if self.com.told:
             self.com.tell(Ended(instance.sid, self.replica, instance.invocation, event.ok))
-        self._answer(request, reply, True)
+        self._answer(request, reply, reply.context, self.order.is_settled(entry))
         for copy in self.replies.finish(instance.invocation, reply):
-            self._answer(copy, reply, False)
+            self._answer(copy, reply, reply.full, False)
         self.order.end(entry)
         self.flush()
 
@@ -261,13 +261,13 @@ class Host:
             gone = Reply(1)
             gone.status = "OutcomeUnknown"
             gone.body = b"performed before, but the reply is no longer kept"
-            self._answer(request, gone, False)
+            self._answer(request, gone, (), False)
         elif reply.status is None:
             reply.waiting.append(request)
         else:
-            self._answer(request, reply, False)
+            self._answer(request, reply, reply.full, False)
 
-    def _answer(self, request: Request, reply: Reply, performed: bool) -> None:
+    def _answer(self, request: Request, reply: Reply, context: WireContext, settled: bool) -> None:
         if request.kind != "oneway":
             assert reply.status is not None
             response = Response(
@@ -277,8 +277,8 @@ class Host:
                 reply.status,
                 reply.body,
                 reply.output,
-                performed,
-                reply.context if performed else reply.full,
+                settled,
+                context,
                 reply.joins,
             )
             self.com.post(node_of(request.group.replica), response)

@@ -93,7 +93,7 @@ class Response(Message, tag=4, frozen=True):
     status: str  # "ok", or the name of an error
     body: bytes
     output: bool  # P1's O/N: does it carry data?
-    performed: bool  # by this very copy: then the response also proves its delivery
+    settled: bool  # its request is settled there: then the response proves it (PROTOCOL §4)
     context: WireContext
     joins: WireContext  # calls that came back to objects of the caller's chain
 

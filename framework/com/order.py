@@ -132,6 +132,9 @@ class Order:
             self._move(entry)
             self._run()
 
+    def is_settled(self, entry: Entry) -> bool:
+        return entry.mark not in self._by_mark
+
     def has_joined(self, mark: Mark) -> bool:
         """Is this call, which came back to an instance that waits for it, over? By this or another copy of it."""
         if mark in self._joining:

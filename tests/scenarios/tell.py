@@ -72,7 +72,7 @@ def _known(m: Known) -> str:
 
 
 def _response(m: Response) -> str:
-    extra = "" if m.performed else ", from its reply"
+    extra = "" if m.settled else ", from its reply"
     joins = f", joined by {context(m.joins)}" if m.joins else ""
     body = f" {m.body.decode()!r}" if m.body else ""
     return f"response {m.status}{body} of {m.replica} to {m.group}, context {context(m.context)}{joins}{extra}"

@@ -120,3 +120,11 @@ MUTANTS: dict[str, Mutant] = {
     "clock never merged": (Com, "clock_at_least", _ignore_clocks),
     "nothing is sent again": (Link, "again", _nothing),
 }
+
+#: Some rules bite only in worlds that use them much: shapes for those (framework.sim.program.Shape).
+FOCUS: dict[str, dict[str, object]] = {
+    "stamp not above predecessors": {"oneway": 0.5, "later": 0.3, "conflict": 0.5, "ucast": 0.3, "calls": 12},
+    "settled before its predecessors": {"repeat": 0.9, "later": 0.6, "conflict": 0.3, "ucast": 0.0, "calls": 10},
+    "joins at any point of its ancestor": {"back": 0.8, "wide": 0.6, "conflict": 0.5},
+    "a response does not wait for what came back": {"back": 0.8, "wide": 0.6, "conflict": 0.5},
+}

@@ -3,18 +3,18 @@
 import pytest
 
 from framework.errors import OboError
-from framework.sim.run import run
+from framework.sim.run import Options, run
 
-from .mutants import MUTANTS
+from .mutants import FOCUS, MUTANTS
 
 SEEDS = 300
 
 
-def caught_at(seeds: int) -> tuple[int, str] | None:
+def caught_at(seeds: int, shape: dict[str, object]) -> tuple[int, str] | None:
     """The first seed at which something is wrong, and what."""
     for seed in range(seeds):
         try:
-            verdict = run(seed).verdict
+            verdict = run(seed, Options(shape=shape)).verdict
         except (OboError, AssertionError, KeyError) as error:
             return seed, f"{type(error).__name__}: {error}"
         if verdict.violations:
@@ -26,8 +26,9 @@ def caught_at(seeds: int) -> tuple[int, str] | None:
 def test_a_rule_that_is_switched_off_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, attribute, replacement = MUTANTS[name]
     monkeypatch.setattr(owner, attribute, replacement)
-    assert caught_at(SEEDS) is not None, f"{name}: {SEEDS} seeds without a violation"
+    assert caught_at(SEEDS, FOCUS.get(name, {})) is not None, f"{name}: {SEEDS} seeds without a violation"
 
 
-def test_with_all_rules_on_the_same_seeds_are_clean() -> None:
-    assert caught_at(60) is None
+@pytest.mark.parametrize("shape", [{}, *FOCUS.values()], ids=str)
+def test_with_all_rules_on_the_same_seeds_are_clean(shape: dict[str, object]) -> None:
+    assert caught_at(60, shape) is None
