@@ -1,6 +1,10 @@
 """Worker processes: order, crashes, death."""
 
 import os
+import signal
+from pathlib import Path
+
+import pytest
 
 from framework.sim import batch
 from framework.sim.batch import Job, outcomes
@@ -62,3 +66,15 @@ def test_few_are_under_way_at_a_time():
     assert next(done).seed == 0
     done.close()
     assert 8 < len(asked) < 20
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux for the signals a process blocks")
+def test_a_worker_never_sees_ctrl_c_not_even_while_it_starts():
+    worker = batch._Worker()
+    try:
+        status = Path(f"/proc/{worker.process.pid}/status").read_text()
+        blocked = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigBlk")), 16)
+        assert blocked & 1 << (signal.SIGINT - 1)
+    finally:
+        worker.end()
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
