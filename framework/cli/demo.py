@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from framework.cli.numbers import encodable, whole
+from framework.cli.look import encodable
+from framework.cli.numbers import whole
 from framework.ids import Node
 from framework.sim.client import Client, Script
 from framework.sim.host_objects import NODES, Hosts, host

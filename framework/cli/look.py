@@ -2,12 +2,14 @@
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
+from typing import TextIO
 
 import msgspec
 from rich.console import Console
 
-from framework.cli.numbers import encodable, moment, new_file
+from framework.cli.numbers import moment, new_file
 from framework.errors import BadRequest
 from framework.sim import svg, terminal
 from framework.sim.oracle import Verdict
@@ -71,3 +73,9 @@ def _show(picture: Picture, title: str, notes: Sequence[str]) -> None:
         console.print(line, no_wrap=True, overflow="ignore", crop=False)
     for note in notes:
         console.print(note, style="bold red", markup=False, soft_wrap=True)
+
+
+def encodable(stream: TextIO) -> None:
+    """A terminal without some sign shows '?' for it; it is no reason to end."""
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(errors="replace")

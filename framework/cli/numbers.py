@@ -1,8 +1,6 @@
 """Options that users write as text: read here, so that a mistake is one line that says what to write instead."""
 
-from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO
 
 from framework.errors import BadRequest
 
@@ -87,9 +85,3 @@ def _int(text: str) -> int | None:
     if not text.removeprefix("-").isdecimal() or len(text) > 18:
         return None
     return int(text)
-
-
-def encodable(stream: TextIO) -> None:
-    """A terminal without some sign shows '?' for it; it is no reason to end."""
-    if isinstance(stream, TextIOWrapper):
-        stream.reconfigure(errors="replace")

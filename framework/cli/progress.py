@@ -5,7 +5,7 @@ from types import TracebackType
 
 import msgspec
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from framework.sim.batch import CRASH, Outcome
 
@@ -50,11 +50,9 @@ class Display:
         console = Console(stderr=True)
         both = console.is_terminal and sys.stdout.isatty()
         self._bar = Progress(
-            TextColumn("seeds"),
-            BarColumn(),
+            BarColumn(12),
             MofNCompleteColumn(),
             TextColumn("{task.fields[what]}"),
-            TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=console,
             disable=not console.is_terminal or seeds == 1 or (as_json and both),
@@ -76,7 +74,7 @@ class Display:
     def take(self, outcome: Outcome, replay: str) -> None:
         self.totals.add(outcome)
         t = self.totals
-        what = f"{t.requests} requests, {t.fast} fast, {t.slow} slow, {t.violations} violations"
+        what = f"{t.requests} requests, {t.fast} fast, {t.slow} slow, {t.bad} bad"  # fits 80 columns
         self._bar.update(self._task, advance=1, what=what)
         if self.as_json:
             print(msgspec.json.encode(outcome).decode(), flush=True)

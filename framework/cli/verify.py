@@ -12,7 +12,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from framework.cli import look
-from framework.cli.numbers import encodable
 from framework.errors import BadTrace
 from framework.sim.oracle import Verdict, Violation, judge
 from framework.sim.picture import of_traces
@@ -121,7 +120,7 @@ def as_object(one: Judged) -> dict[str, object]:
 
 
 def show(judged: Sequence[Judged]) -> None:
-    encodable(sys.stdout)
+    look.encodable(sys.stdout)
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 1000  # a file has no edge: never cut a name
