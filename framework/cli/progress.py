@@ -9,6 +9,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from framework.sim.batch import CRASH, Outcome
 
+_SHOWN = 10  # violations of a seed among many
+
 
 class Totals(msgspec.Struct):
     seeds: int = 0
@@ -46,6 +48,7 @@ class Display:
 
     def __init__(self, seeds: int, as_json: bool) -> None:
         self.as_json = as_json
+        self.alone = seeds == 1
         self.totals = Totals()
         console = Console(stderr=True)
         both = console.is_terminal and sys.stdout.isatty()
@@ -82,11 +85,14 @@ class Display:
             self.report(outcome, replay)
 
     def report(self, outcome: Outcome, replay: str) -> None:
-        for violation in outcome.violations:
+        shown = outcome.violations if self.alone else outcome.violations[:_SHOWN]
+        for violation in shown:
             if violation.rule == CRASH:
                 self.say(f"seed {outcome.seed}: crashed: {violation.text}")
             else:
                 self.say(f"seed {outcome.seed}: {violation}")
+        if len(outcome.violations) > len(shown):
+            self.say(f"seed {outcome.seed}: and {len(outcome.violations) - len(shown)} more; the replay tells all")
         self.say(f"  replay: {replay}")
 
     def say(self, text: str) -> None:

@@ -3,6 +3,7 @@
 import os
 import shlex
 import signal
+import traceback
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Annotated
@@ -115,7 +116,9 @@ def run_seeds(wanted: Wanted) -> int:
             return 130
         left = total - display.totals.seeds
         tail = f"; stopped at {wanted.most} bad seeds, {left} not run" if left else ""
-        if wanted.drawn and not display.totals.crashed:
+        if total == 1 and display.totals.crashed:
+            explain(wanted)
+        elif wanted.drawn:
             draw(wanted)
         if not wanted.as_json:
             display.say(f"{display.totals}{tail}")
@@ -133,6 +136,14 @@ def whole_lines() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
     if pressed:
         raise KeyboardInterrupt
+
+
+def explain(wanted: Wanted) -> None:
+    """Who replays one seed that crashes wants to see all of it."""
+    try:
+        run_seed(wanted.seeds[0], wanted.options)
+    except Exception:
+        traceback.print_exc()
 
 
 def draw(wanted: Wanted) -> None:

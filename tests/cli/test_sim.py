@@ -99,6 +99,14 @@ def test_a_crash_is_an_outcome_of_its_seed(broken):
     assert "Traceback" not in done.output
 
 
+def test_who_replays_a_crash_sees_all_of_it(broken, monkeypatch):
+    monkeypatch.setattr("framework.cli.sim.run_seed", batch.run)
+    done = broken("--seed", "5")
+    assert done.exit_code == 1
+    assert "seed 5: crashed: KeyError" in done.stdout
+    assert "Traceback (most recent call last)" in done.stderr
+
+
 def test_json_tells_violations_and_crashes(broken):
     done = broken("--seeds", "3:6", "--json")
     assert done.exit_code == 1
@@ -106,6 +114,19 @@ def test_json_tells_violations_and_crashes(broken):
     assert [o["violations"] and o["violations"][0]["rule"] for o in told] == ["A3", [], "crash"]
     assert told[0]["violations"] == [{"rule": "A3", "text": "the wrong way round"}]
     assert "obo sim --seed 3" in done.stderr
+
+
+def test_of_many_violations_of_one_seed_the_first_are_told(broken, monkeypatch):
+    def run(seed, options):
+        done = run_seed(seed, options)
+        done.verdict.violations += [Violation("A4", f"number {n}") for n in range(14)]
+        return done
+
+    monkeypatch.setattr(batch, "run", run)
+    done = broken("--seeds", "7:9", "--most", "1")
+    assert done.stdout.count("A4: number") == 10
+    assert "seed 7: and 4 more; the replay tells all" in done.stdout
+    assert broken("--seed", "7").stdout.count("A4: number") == 14
 
 
 def test_it_stops_after_so_many_bad_seeds(broken):
