@@ -50,7 +50,7 @@ class Svg:
         self.colours = {m: _COLOURS[n % len(_COLOURS)] for n, m in enumerate(methods)}
 
     def parts(self) -> Iterator[str]:
-        wide, high = self.layout.width, self.layout.height + 18 * len(self.notes)
+        wide, high = self.layout.width, self.layout.height + 18 * len(self.notes) + (12 if self.notes else 0)
         yield '<?xml version="1.0" encoding="UTF-8"?>'
         yield (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide:.0f}" height="{high:.0f}" '
@@ -70,7 +70,7 @@ class Svg:
         for visit in self.picture.visits.values():
             yield from self._visit(visit)
         for n, note in enumerate(self.notes):
-            yield text(16, self.layout.height + 18 * n, note, "f")
+            yield text(16, self.layout.height + 12 + 18 * n, note, "f")
         yield "</svg>"
 
     def _patterns(self) -> Iterator[str]:
