@@ -45,7 +45,7 @@ class Verdict(msgspec.Struct):
 class Group:
     """A message group as it was sent."""
 
-    __slots__ = ("act", "before", "bits", "dests", "invocations", "kind", "parts", "sid")
+    __slots__ = ("act", "before", "bits", "carries", "dests", "invocations", "kind", "parts", "sid")
 
     def __init__(self, record: Record) -> None:
         self.act = record.invocation  # the same for all copies of this act
@@ -58,6 +58,7 @@ class Group:
         self.dests = {replica for replica, _ in record.dests}
         self.bits: dict[str, int] = {}  # per object: the bit of this message
         self.before = 0  # all messages that significantly precede it
+        self.carries = 0  # the same without the reads of its own instance: they go no further
 
 
 class Performed:
@@ -210,8 +211,10 @@ class Oracle:
             caller.knows |= self.sessions[r.session]
         group = Group(r)
         if r.group in self.groups:
-            self._blame("A1", f"group id {r.group} was used twice")
+            self._blame("A1", f"{r.node} record {r.i}: group id {r.group} was used twice")
+            return
         group.before = caller.knows | caller.reads
+        group.carries = caller.knows
         self.groups[r.group] = group
         self.verdict.requests += len(group.dests)
         caller.acted = True
@@ -249,7 +252,7 @@ class Oracle:
         self._check_alone(instance, place)
         if _clock(r.sid) <= _clock(group.sid):
             self._blame("P3 §4.1", f"{r.sid} started after {group.sid}, which sent its request {r.group}")
-        instance.knows = group.before | self._inherited(instance, place)
+        instance.knows = group.carries | self._inherited(instance, place)
         for name, footprint in group.parts.items():
             if not footprint.readonly:
                 instance.knows |= group.bits[name]
