@@ -255,6 +255,8 @@ class Order:
         assert entry.invocation is not None
         self._void_copies(entry, self._copies.pop(entry.invocation))
         self._settle(entry)
+        if entry.followers:  # not settled yet, but who joins the same ancestor need not wait for that
+            self._todo.extend(entry.followers)
 
     def _void_copies(self, entry: Entry, copies: list[Entry]) -> None:
         for copy in copies:

@@ -126,7 +126,14 @@ MUTANTS: dict[str, Mutant] = {
 FOCUS: dict[str, dict[str, object]] = {
     "stamp not above predecessors": {"oneway": 0.5, "later": 0.3, "conflict": 0.5, "ucast": 0.3, "calls": 12},
     "settled before its predecessors": {"repeat": 0.9, "later": 0.6, "conflict": 0.3, "ucast": 0.0, "calls": 10},
-    "no carry-over of running instances": {"oneway": 0.8, "later": 0.0, "conflict": 0.3, "calls": 10, "keys": 0, "wide": 0.8},
+    "no carry-over of running instances": {
+        "oneway": 0.8,
+        "later": 0.0,
+        "conflict": 0.3,
+        "calls": 10,
+        "keys": 0,
+        "wide": 0.8,
+    },
     "maxima instead of sets in contexts": {"oneway": 0.5, "later": 0.3, "conflict": 0.5, "ucast": 0.3, "calls": 12},
     "a response always proves delivery": {"back": 0.8, "wide": 0.6, "conflict": 0.5, "oneway": 0.4},
     "joins at any point of its ancestor": {"back": 0.8, "wide": 0.6, "conflict": 0.5},
