@@ -1,0 +1,304 @@
+"""The four rules of ARCHITECTURE.md, read off the source (STYLE: style is a test).
+
+1. ``com/`` and ``declare/`` are pure: no asyncio, grpc, os, random, threading, time, logging, not even through a
+   module of the framework that they import.
+2. Imports go down only; ``objects/`` and ``examples/`` see only what ``framework/__init__.py`` offers.
+3. The oracle never calls the rules it judges.
+4. One word, one meaning; and sizes that one person can read.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import framework
+from framework.cli.main import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+CODE = sorted(p for room in ("framework", "objects", "examples") for p in (ROOT / room).rglob("*.py"))
+FRAMEWORK = sorted((ROOT / "framework").rglob("*.py"))
+IMPURE = {"asyncio", "grpc", "os", "random", "threading", "time", "logging"}
+BY_NAME = {"__import__", "import_module", "exec", "eval", "open", "input"}  # hide what they import, or read the world
+LONGEST_FILE = 420
+LONGEST_FUNCTION = 70
+
+#: A room may import itself and those below it. Two rooms of one level do not see each other.
+LEVELS: dict[str, int] = {
+    "errors": 0,
+    "ids": 1,
+    "footprint": 1,
+    "com": 2,
+    "declare": 2,
+    "": 3,  # framework/__init__.py: public names
+    "trace": 3,
+    "net": 4,
+    "orb": 5,
+    "sim": 5,
+    "analytics": 6,
+    "testing": 6,
+    "cli": 7,
+}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(p): p for p in CODE}
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def imports(path: Path, top_level: bool = False) -> Iterator[tuple[int, str]]:
+    """(line, dotted name) of each import; ``from a import b`` counts as ``a.b`` where that is a module of ours.
+
+    Relative imports are not used here and would hide where they go: they come out as '.'."""
+    nodes = _at_the_top(tree_of(path)) if top_level else ast.walk(tree_of(path))
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                yield node.lineno, "."
+                continue
+            assert node.module is not None
+            inner = [f"{node.module}.{a.name}" for a in node.names]
+            found = [n for n in inner if n in MODULES]
+            yield from ((node.lineno, n) for n in found)
+            if len(found) < len(inner):
+                yield node.lineno, node.module
+
+
+def _at_the_top(tree: ast.Module) -> Iterator[ast.AST]:
+    """What runs when the module is imported: no function bodies, no ``if TYPE_CHECKING``."""
+    todo: list[ast.AST] = list(tree.body)
+    while todo:
+        node = todo.pop()
+        yield node
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            todo += node.orelse
+            continue
+        todo += ast.iter_child_nodes(node)
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def in_room(*rooms: str) -> list[Path]:
+    return [p for m, p in MODULES.items() if m.startswith("framework") and room(m) in rooms]
+
+
+def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [n for n in ast.walk(tree_of(path)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+# rule 1
+
+
+def reached(start: str) -> set[str]:
+    """The modules of the framework that this one imports, itself or through others."""
+    seen, todo = set(), [start]
+    while todo:
+        module = todo.pop()
+        if module not in seen and module in MODULES:
+            seen.add(module)
+            todo += [name for _, name in imports(MODULES[module]) if name.startswith("framework")]
+    return seen
+
+
+@pytest.mark.parametrize("path", in_room("com", "declare"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_com_and_declare_are_pure(path: Path) -> None:
+    """Rule 1: time and chance arrive as arguments."""
+    for module in sorted(reached(module_name(path))):
+        for line, name in imports(MODULES[module]):
+            assert name.split(".")[0] not in IMPURE, f"{module}:{line} imports {name}; {path.name} must be pure"
+
+
+@pytest.mark.parametrize(
+    "path", in_room("com", "declare", "ids", "errors", "footprint"), ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_nothing_pure_imports_by_name(path: Path) -> None:
+    """Rule 1 cannot be judged where an import hides what it imports."""
+    for line, name in imports(path):
+        assert name.split(".")[0] != "importlib", f"{path}:{line} imports {name}"
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Name):
+            assert node.id not in BY_NAME, f"{path}:{node.lineno} uses {node.id}"
+
+
+def test_pure_modules_read_nothing_of_the_machine_through_sys() -> None:
+    """Rule 1 again: ``sys`` is imported for ``intern`` alone."""
+    for path in in_room("com", "declare", "ids", "errors", "footprint"):
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "sys":
+                assert node.attr == "intern", f"{path}:{node.lineno} uses sys.{node.attr}"
+
+
+# rule 2
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.startswith("framework")])
+def test_imports_go_down_only(module: str) -> None:
+    """Rule 2."""
+    assert room(module) in LEVELS, f"{module} is in no room of ARCHITECTURE.md"
+    mine = LEVELS[room(module)]
+    for line, name in imports(MODULES[module]):
+        assert name != ".", f"{module}:{line} has a relative import"
+        if name.split(".")[0] != "framework" or room(name) == room(module):
+            continue
+        assert LEVELS[room(name)] < mine, f"{module}:{line} imports {name}, which is not below it"
+
+
+@pytest.mark.parametrize("path", [p for p in CODE if p not in FRAMEWORK], ids=lambda p: str(p.relative_to(ROOT)))
+def test_objects_and_examples_see_only_the_public_names(path: Path) -> None:
+    """Rule 2."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "framework":
+            assert node.module == "framework", f"{path}:{node.lineno} imports from {node.module}"
+            for alias in node.names:
+                assert alias.name in framework.__all__, f"{path}:{node.lineno}: {alias.name} is not public"
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                assert not alias.name.startswith("framework."), f"{path}:{node.lineno} imports {alias.name}"
+
+
+def test_the_core_needs_msgspec_and_the_standard_library_alone() -> None:
+    """Rule 2 downwards of the framework: what com, declare, trace and the ids import from outside."""
+    for path in in_room("com", "declare", "trace", "ids", "errors", "footprint"):
+        for line, name in imports(path):
+            top = name.split(".")[0]
+            assert top in {"framework", "msgspec"} or top in sys.stdlib_module_names, f"{path}:{line} imports {name}"
+
+
+@pytest.mark.parametrize(("heavy", "rooms"), [("pyspark", {"analytics"}), ("grpc", {"net", "orb"})])
+def test_only_its_room_imports(heavy: str, rooms: set[str]) -> None:
+    """Rule 2: analytics is the only importer of pyspark, net and orb of gRPC."""
+    for module, path in MODULES.items():
+        for line, name in imports(path):
+            if name.split(".")[0] == heavy:
+                assert room(module) in rooms, f"{module}:{line} imports {name}"
+
+
+def test_commands_start_without_what_is_heavy() -> None:
+    """framework.cli.main imports every command at each start: no plots, no Spark, no test tools at module level of
+    anything that comes along."""
+    heavy = {"matplotlib", "hypothesis", "pyspark", "plotly", "pandas", "numpy", "sqlalchemy", "pytest"}
+    todo, seen = [m for m in MODULES if room(m) == "cli"], set()
+    while todo:
+        module = todo.pop()
+        if module in seen or module not in MODULES:
+            continue
+        seen.add(module)
+        for line, name in imports(MODULES[module], top_level=True):
+            assert name.split(".")[0] not in heavy, f"{module}:{line} imports {name} at module level"
+            todo.append(name)
+
+
+# rule 3
+
+
+def test_the_oracle_knows_nothing_of_the_rules_it_judges() -> None:
+    """Rule 3: it may read traces and the data type of footprints, nothing else of the framework."""
+    path = ROOT / "framework/sim/oracle.py"
+    allowed = {"framework.footprint", "framework.ids", "framework.errors"}
+    for line, name in imports(path):
+        if name.startswith("framework"):
+            fine = name in allowed or name.startswith("framework.trace.")
+            assert fine and name != "framework.trace.recorder", f"{path.name}:{line} imports {name}"
+    taken = [
+        alias.name
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ImportFrom) and node.module == "framework.footprint"
+        for alias in node.names
+    ]
+    assert set(taken) <= {"Footprint"}, f"of footprints it takes {taken}; conflict it must judge by itself"
+    for module in reached("framework.sim.oracle"):
+        assert room(module) not in {"com", "declare"}, f"the oracle reaches {module}"
+
+
+# rule 4, and what keeps the code readable
+
+
+def test_no_module_is_named_for_having_no_meaning() -> None:
+    for path in CODE:
+        assert path.stem not in {"utils", "util", "helpers", "helper", "misc", "common", "tools"}, path
+
+
+@pytest.mark.parametrize("path", CODE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_sizes_that_can_be_read(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").count("\n")
+    assert lines <= LONGEST_FILE, f"{path} has {lines} lines"
+    for f in functions(path):
+        assert f.end_lineno is not None
+        length = f.end_lineno - f.lineno + 1
+        assert length <= LONGEST_FUNCTION, f"{path}:{f.lineno} {f.name} has {length} lines"
+
+
+@pytest.mark.parametrize("path", [p for p in CODE if p.stat().st_size], ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_module_says_what_it_is(path: Path) -> None:
+    assert ast.get_docstring(tree_of(path)), f"{path} has no docstring"
+
+
+@pytest.mark.parametrize("path", in_room("com", "sim"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_what_is_public_is_explained_or_short(path: Path) -> None:
+    """Classes that fill their module are explained by the module; functions by themselves, unless they are short."""
+    for f in functions(path):
+        assert f.end_lineno is not None
+        lines = f.end_lineno - f.lineno + 1
+        fine = f.name.startswith("_") or lines <= 25 or ast.get_docstring(f)
+        assert fine, f"{path}:{f.lineno} {f.name} ({lines} lines) has no docstring"
+
+
+def test_only_commands_print() -> None:
+    for path in CODE:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+                where = path.relative_to(ROOT).parts
+                assert where[:2] == ("framework", "cli") or where[0] == "examples", f"{path}:{node.lineno} prints"
+
+
+def test_no_pickle_ever() -> None:
+    for path in [*CODE, *(ROOT / "tests").rglob("*.py")]:
+        for line, name in imports(path):
+            assert name.split(".")[0] not in {"pickle", "cPickle", "dill", "marshal", "shelve"}, f"{path}:{line}"
+
+
+def test_no_path_of_one_machine() -> None:
+    absolute = re.compile(r"[\"'= (`](/(?:home|root|tmp|work|Users|mnt|opt|var)/\w[^\s\"'`]*)")
+    texts = [*CODE, *(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "Makefile", ROOT / "pyproject.toml"]
+    for path in texts:
+        found = absolute.search(path.read_text(encoding="utf-8"))
+        assert found is None, f"{path} names {found and found[1]}"
+
+
+# commands and how they are called
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_a_module_that_explains_itself(command: str) -> None:
+    module = import_module(f"framework.cli.{command.replace('-', '_')}")
+    assert module.__doc__, f"{module.__name__} has no docstring"
+    assert hasattr(module, "app") or module.run.__doc__, f"obo {command} --help has no text"
+
+
+def test_ci_calls_what_the_makefile_offers() -> None:
+    """.ci/run calls the checks and then the README's test command; ``make`` commands that the README names exist."""
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.M))
+    calls = re.findall(r"^make ([a-z0-9-]+)", (ROOT / ".ci/run").read_text(), re.M)
+    assert calls == ["check", "test"]
+    assert set(calls) <= targets
+    named = set(re.findall(r"^\s*(?:\$ )?make ([a-z0-9-]+)", (ROOT / "README.md").read_text(), re.M))
+    assert named <= targets, f"README names make {', '.join(sorted(named - targets))}, which the Makefile has not"
