@@ -1,5 +1,7 @@
 """P3 §4.1, PROTOCOL §3: instances on different keys are compatible; they share a cid and inherit nothing."""
+
 from tests.paper.stage import Stage
+
 
 def test_compatible_by_keys_share_a_cid():
     stage = Stage("c k")
@@ -7,6 +9,7 @@ def test_compatible_by_keys_share_a_cid():
     stage.client("T1", "c").oneway("o.w(x)", "a")
     stage.client("T2", "c").oneway("o.w(y)", "b")
     assert stage.instance("a", "o@k").cid == stage.instance("b", "o@k").cid
+
 
 def test_compatible_by_keys_do_not_wait():
     stage = Stage("c i k l")

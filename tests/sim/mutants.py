@@ -61,6 +61,10 @@ def _first_reader_wins(self: Relation, f: Any) -> Any:
     return self._places(f)[:1], self._meets(f)[:2]
 
 
+def _alike_by_destinations(self: Order, before: Any, after: Any) -> bool:
+    return before.ordered and after.ordered and before.dests == after.dests
+
+
 def _at_once(*_: Any) -> bool:
     return True
 
@@ -89,6 +93,7 @@ MUTANTS: dict[str, Mutant] = {
     # PROTOCOL §5.1 to §5.4
     "no context wait before proposing": (Order, "_is_ordered", _at_once),
     "proposed counts as ordered whatever the destinations": (Order, "_alike", _at_once),
+    "a pcast that partly reads counts as alike": (Order, "_alike", _alike_by_destinations),
     "delivered before its predecessors": (Order, "_undelivered", _none),
     "stamp not above predecessors": (Order, "_above_predecessors", _lowest),
     "stamp not above conflicting requests": (Past, "highest_conflicting", _lowest),
@@ -125,17 +130,17 @@ MUTANTS: dict[str, Mutant] = {
 #: Some rules bite only in worlds that use them much: shapes for those (framework.sim.program.Shape).
 FOCUS: dict[str, dict[str, object]] = {
     "stamp not above predecessors": {"oneway": 0.5, "later": 0.3, "conflict": 0.5, "ucast": 0.3, "calls": 12},
-    "settled before its predecessors": {"repeat": 0.9, "later": 0.6, "conflict": 0.3, "ucast": 0.0, "calls": 10},
-    "no carry-over of running instances": {
-        "oneway": 0.8,
-        "later": 0.0,
-        "conflict": 0.3,
-        "calls": 10,
-        "keys": 0,
-        "wide": 0.8,
-    },
     "maxima instead of sets in contexts": {"oneway": 0.5, "later": 0.3, "conflict": 0.5, "ucast": 0.3, "calls": 12},
+    "settled before its predecessors": {"repeat": 0.9, "later": 0.6, "conflict": 0.3, "ucast": 0.0, "calls": 10},
     "a response always proves delivery": {"back": 0.8, "wide": 0.6, "conflict": 0.5, "oneway": 0.4},
     "joins at any point of its ancestor": {"back": 0.8, "wide": 0.6, "conflict": 0.5},
     "a response does not wait for what came back": {"back": 0.8, "wide": 0.6, "conflict": 0.5},
-}
+    "no carry-over of running instances": {
+        "oneway": 0.8, "later": 0.0, "conflict": 0.3, "ucast": 0.3, "calls": 10, "levels": 2, "objects": 3,
+        "wide": 0.8, "clients": 6, "keys": 0,
+    },
+    "a pcast that partly reads counts as alike": {
+        "readonly": 0.4, "oneway": 0.7, "later": 0.1, "conflict": 0.6, "ucast": 0.0, "objects": 4, "levels": 2,
+        "wide": 0.8, "calls": 10, "keys": 0, "clients": 4, "nodes": 3,
+    },
+}  # fmt: skip
