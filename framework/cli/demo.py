@@ -13,7 +13,7 @@ from framework.ids import Node
 from framework.sim.client import Client, Script
 from framework.sim.host_objects import NODES, Hosts, host
 from framework.sim.narrate import Narrator, Tone
-from framework.sim.oracle import Verdict
+from framework.sim.verdict import Verdict
 from objects.bank import Bank
 from objects.counter import Counter
 

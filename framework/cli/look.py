@@ -12,8 +12,8 @@ from rich.console import Console
 from framework.cli.numbers import moment, new_file
 from framework.errors import BadRequest
 from framework.sim import svg, terminal
-from framework.sim.oracle import Verdict
 from framework.sim.picture import Cut, Picture, cut_out
+from framework.sim.verdict import Verdict
 
 _WIDTH = 140  # of what is no terminal
 

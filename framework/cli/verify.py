@@ -13,8 +13,9 @@ from rich.table import Table
 
 from framework.cli import look
 from framework.errors import BadTrace
-from framework.sim.oracle import Verdict, Violation, judge
+from framework.sim.oracle import judge
 from framework.sim.picture import of_traces
+from framework.sim.verdict import Verdict, Violation
 from framework.trace.check import load
 
 _NUMBERS = ("requests", "delivered", "duplicates", "fast", "slow", "pairs", "ordered")

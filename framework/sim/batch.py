@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from framework.sim.oracle import Violation
 from framework.sim.run import Options, run
+from framework.sim.verdict import Violation
 from framework.trace.files import write
 
 CRASH = "crash"  # stands for the rule where a run did not come to a verdict

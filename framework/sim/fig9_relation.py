@@ -21,7 +21,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from framework.footprint import Footprint
-from framework.sim.oracle import Oracle, Performed, Place
+from framework.sim.oracle import Oracle
+from framework.sim.verdict import Performed, Place
 from framework.trace.files import Trace
 from framework.trace.record import Record
 

@@ -16,89 +16,9 @@ delivered at a replica when one of them is performed there.
 from collections.abc import Sequence
 from itertools import combinations
 
-import msgspec
-
-from framework.footprint import Footprint
+from framework.sim.verdict import Group, Performed, Place, Verdict, Violation
 from framework.trace.files import Trace
 from framework.trace.record import Placed, Record
-
-
-class Violation(msgspec.Struct, frozen=True):
-    rule: str  # A1 ... A8
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.rule}: {self.text}"
-
-
-class Verdict(msgspec.Struct):
-    requests: int = 0  # message instances sent to replicas
-    delivered: int = 0  # performed
-    duplicates: int = 0
-    fast: int = 0
-    slow: int = 0
-    ordered: int = 0  # pairs that the definitions order
-    pairs: int = 0  # pairs of requests at a common destination
-    violations: list[Violation] = []
-
-
-class Group:
-    """A message group as it was sent."""
-
-    __slots__ = ("act", "before", "bits", "carries", "dests", "invocations", "kind", "parts", "sid")
-
-    def __init__(self, record: Record) -> None:
-        self.act = record.invocation  # the same for all copies of this act
-        stem, _, number = record.invocation.replace("/", ".").rpartition(".")
-        stem = record.invocation[: len(stem) + 1]
-        self.invocations = {name: f"{stem}{int(number) + j}" for j, (name, _) in enumerate(record.parts)}
-        self.kind = record.kind
-        self.sid = record.sid
-        self.parts = dict(record.parts)
-        self.dests = {replica for replica, _ in record.dests}
-        self.bits: dict[str, int] = {}  # per object: the bit of this message
-        self.before = 0  # all messages that significantly precede it
-        self.carries = 0  # the same without the reads of its own instance: they go no further
-
-
-class Performed:
-    """An instance on a replica, or a client session."""
-
-    __slots__ = ("acted", "ended", "footprint", "group", "invocation", "knows", "reads", "sid", "start")
-
-    def __init__(self, sid: str, group: Group | None, invocation: str, footprint: Footprint | None, start: int) -> None:
-        self.sid = sid
-        self.group = group
-        self.invocation = invocation
-        self.footprint = footprint
-        self.start = start  # counter of the record that started it
-        self.ended: Record | None = None
-        self.knows = 0
-        self.reads = 0
-        self.acted = False
-
-
-class Place:
-    """A replica: what was performed there, in order."""
-
-    def __init__(self, name: str, conflicts: set[tuple[str, str]]) -> None:
-        self.name = name
-        self.object = name.partition("@")[0]
-        self.conflicts = conflicts
-        self.performed: list[Performed] = []
-        self.by_invocation: dict[str, Performed] = {}
-        self.duplicates: set[str] = set()  # groups
-        self.here = 0  # bits of messages with this destination
-        self.delivered = 0  # bits of those whose invocation was performed here
-        self.states: list[Record] = []
-
-    def conflict(self, f: Footprint | None, g: Footprint | None) -> bool:
-        """PROTOCOL §1: declared for the methods, and keys that meet in something not read by both."""
-        if f is None or g is None or (f.method, g.method) not in self.conflicts:
-            return False
-        if f.keys is None or g.keys is None:
-            return True
-        return any(k1 == k2 and "w" in (m1, m2) for k1, m1 in f.keys for k2, m2 in g.keys)
 
 
 class Oracle:

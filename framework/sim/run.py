@@ -5,8 +5,9 @@ from random import Random
 import msgspec
 
 from framework.sim.actors import Actors, placements
-from framework.sim.oracle import Verdict, Violation, judge
+from framework.sim.oracle import judge
 from framework.sim.program import Program, random_shape
+from framework.sim.verdict import Verdict, Violation
 from framework.sim.world import NO_FAULTS, Faults, World
 from framework.trace.files import Trace
 

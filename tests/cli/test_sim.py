@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from framework.cli.main import app
 from framework.sim import batch
-from framework.sim.oracle import Violation
 from framework.sim.run import run as run_seed
+from framework.sim.verdict import Violation
 from tests.cli.run_obo import COMMAND, obo, surroundings
 
 FIELDS = ["seed", "requests", "delivered", "fast", "slow", "ordered", "duplicates", "violations"]

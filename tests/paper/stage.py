@@ -44,7 +44,8 @@ from framework.com.view import Directory, Placement, View
 from framework.footprint import WRITE, Footprint, Keys, Relation
 from framework.ids import Invocation, Node, ObjectName, Replica, Sid, replica
 from framework.sim.ledger import Ledger
-from framework.sim.oracle import Oracle, Verdict
+from framework.sim.oracle import Oracle
+from framework.sim.verdict import Verdict
 from framework.sim.world import still_open
 from framework.trace.files import Trace
 from framework.trace.recorder import Recorder, header
