@@ -1,0 +1,132 @@
+"""Compatibility identifiers (PROTOCOL §3): equal cids mean compatible; what conflicts inherits (§4)."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from framework.com.context import Known
+from framework.com.epoch import Epoch
+from framework.com.messages import WireContext
+from framework.footprint import READ, WRITE, Footprint, Relation
+from framework.ids import Node, Replica, Sid
+
+AT = Replica("f@n1")
+METHODS = ("a", "b", "c")
+pairs = st.lists(st.tuples(st.sampled_from(METHODS), st.sampled_from(METHODS)), min_size=1, max_size=4)
+keys = st.none() | st.dictionaries(st.sampled_from("kl"), st.sampled_from([READ, WRITE]), max_size=2).map(
+    lambda d: tuple(sorted(d.items()))
+)
+footprints = st.builds(Footprint, st.sampled_from(METHODS), keys)
+steps = st.lists(footprints | st.tuples(st.integers(0, 5), st.booleans()), max_size=40)
+quick = settings(derandomize=True, deadline=None, max_examples=250)
+
+
+class History:
+    """Instances on one replica: started when nothing that conflicts is running, ended in any order."""
+
+    def __init__(self, declared: list[tuple[str, str]], bound: int) -> None:
+        self.relation = Relation(declared)
+        self.epoch = Epoch(Known(), bound)
+        self.started: list[tuple[Footprint, Sid]] = []
+        self.running: list[int] = []
+        self.committed: list[tuple[Footprint, WireContext]] = []
+
+    def start(self, f: Footprint) -> None:
+        if any(self.relation.conflict(f, self.started[i][0]) for i in self.running):
+            return
+        n = len(self.started) + 1
+        cid = self.epoch.enter(Sid(n, AT), *self.relation.slots(f), joins=False)
+        self._inherits(f)
+        self.running.append(len(self.started))
+        self.started.append((f, cid))
+
+    def end(self, which: int, commit: bool) -> None:
+        if self.running:
+            i = self.running.pop(which % len(self.running))
+            f = self.started[i][0]
+            if commit:
+                context: WireContext = ((AT, ((Node("n1"), i + 1),)),)
+                self.epoch.commit(self.relation.slots(f)[0], context)
+                self.committed.append((f, context))
+
+    def _inherits(self, f: Footprint) -> None:
+        """§4: what an instance that conflicts with it committed before is in its base."""
+        base = set(dict(self.epoch.base_wire).get(AT, ()))
+        assert self.epoch.base_wire == self.epoch.base.wire()
+        for earlier, context in self.committed:
+            if self.relation.conflict(f, earlier):
+                assert set(context[0][1]) <= base, f"{f} does not inherit from {earlier}"
+
+    def run(self, steps: list[Any]) -> None:
+        for step in steps:
+            if isinstance(step, Footprint):
+                self.start(step)
+            else:
+                self.end(*step)
+
+
+@quick
+@given(declared=pairs, steps=steps, bound=st.sampled_from([0, 2, 1000]))
+def test_equal_cids_are_compatible(declared: list[tuple[str, str]], steps: list[Any], bound: int) -> None:
+    history = History(declared, bound)
+    history.run(steps)
+    for i, (f, cid) in enumerate(history.started):
+        for g, other in history.started[:i]:
+            if cid == other:
+                assert not history.relation.conflict(f, g), f"{f} and {g} both have {cid}"
+
+
+@quick
+@given(declared=pairs, steps=steps)
+def test_a_cid_is_the_sid_of_the_first_of_its_epoch(declared: list[tuple[str, str]], steps: list[Any]) -> None:
+    history = History(declared, 1000)
+    history.run(steps)
+    seen: set[Sid] = set()
+    for n, (_, cid) in enumerate(history.started, 1):
+        assert cid in seen or cid == Sid(n, AT)
+        seen.add(cid)
+    cids = [cid for _, cid in history.started]
+    assert cids == sorted(cids), "an epoch that is closed stays closed"
+
+
+@quick
+@given(steps=steps)
+def test_what_is_compatible_shares_a_cid_and_inherits_nothing(steps: list[Any]) -> None:
+    """That is what the cid is for (§4)."""
+    history = History([("x", "x")], 1000)
+    history.run(steps)
+    assert len({cid for _, cid in history.started}) <= 1
+    assert history.epoch.base_wire == ()
+
+
+def test_abort_leaves_nothing() -> None:
+    """§4: nothing is merged."""
+    history = History([("a", "a")], 1000)
+    history.start(Footprint("a"))
+    history.end(0, commit=False)
+    history.start(Footprint("a"))
+    assert history.epoch.base_wire == ()
+
+
+def test_a_call_that_joins_its_running_ancestor_opens_an_epoch() -> None:
+    """It conflicts with what is running, so it must not share its cid."""
+    relation, epoch = Relation([("a", "a")]), Epoch(Known())
+    f = Footprint("a")
+    one = epoch.enter(Sid(1, AT), *relation.slots(f), joins=False)
+    two = epoch.enter(Sid(2, AT), *relation.slots(f), joins=True)
+    assert (one, two) == (Sid(1, AT), Sid(2, AT))
+
+
+def test_slots_and_contexts_are_bounded() -> None:
+    """An epoch is closed early when it grows (§3); what is known to be delivered is dropped (§4)."""
+    relation, known = Relation([("a", "a")]), Known()
+    epoch = Epoch(known, bound=10)
+    for n in range(1, 500):
+        places, meets = relation.slots(Footprint("a", ((str(n), WRITE),)))
+        epoch.enter(Sid(n, AT), places, meets, joins=False)
+        epoch.commit(places, ((AT, ((Node("n1"), n),)),))
+        known.ranges(AT, Node("n1")).add(n)
+        assert len(epoch.slots) <= 14
+        assert len(epoch.context) <= 64
+        assert len(epoch.base) <= 64
