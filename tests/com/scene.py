@@ -23,7 +23,7 @@ class Scene:
         bob.sync("g.a(k)", CREC, "second")
         stage.hold("n2->n1", "n3->n1")
         for n in range(6):  # so that its origin stamp is above those of n1: the slow path
-            eve.oneway("h.x", f"clock {n}")
+            eve.oneway("h.x", f"clock{n}")
         eve.oneway("f.w", "third")
         ann.sync("f.w", CREC, "mine")
         ann.sync("g.b(z)", CREC, "quick")
@@ -31,7 +31,7 @@ class Scene:
         bob.oneway("f.w g.b(k)", "theirs both")
         bob.oneway("g.b(l:r)", "theirs")
         for name, at in (("first", "f@n2"), ("second", "g@n2"), ("first", "f@n3")):
-            stage.instance(name, at).oneway("h.x", f"from {at}")
+            stage.instance(name, at).oneway("h.x", f"from-{at}")
             stage.instance(name, at).commit(b"out")
         for instance in list(stage.instances.values()):
             if not instance.over and instance.node != "n1":
