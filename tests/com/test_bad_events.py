@@ -13,12 +13,12 @@ from framework.com.events import (
     Connected,
     Leave,
     Outgoing,
-    Received,
     Submit,
     Tick,
+    Wake,
     Writable,
 )
-from framework.com.receipt import CREC, DREC, SREC, Receipt, quorum, srec
+from framework.com.receipt import CREC, DREC, SREC, quorum, srec
 from framework.errors import BadRequest, NoSuchObject
 from framework.footprint import Footprint
 from framework.ids import Node, ObjectName, Replica, Sid
@@ -190,8 +190,7 @@ def test_not_an_event(thing: Any) -> None:
 
 
 def test_an_effect_is_not_an_event() -> None:
-    effect = Received(Sid(1, F[0]), "", 1, Scene().stage.sent("mine").group, Receipt("crec"), (), True, ())
-    assert "Received is not an event of the com layer" in refused(Scene(), effect)
+    assert "Wake is not an event of the com layer" in refused(Scene(), Wake(Node("n2")))
 
 
 def test_a_call_back_to_where_its_ancestor_does_not_run() -> None:
