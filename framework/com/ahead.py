@@ -100,8 +100,11 @@ class Ahead:
             for other in self.running.get(slot, {}).values():
                 if other not in inside or not self._joinable(other, entry):
                     return other
+        assert entry.stamp is not None
+        waits = self._waits(inside, entry.stamp)
+        for slot in entry.meets:
             for other in self._before(slot, entry):
-                watch = other if not other.safe else self._outside(other, inside, set())
+                watch = waits[other.group]
                 if watch is not None:
                     return watch
         return None
@@ -110,32 +113,79 @@ class Ahead:
         assert ancestor.invocation is not None and entry.invocation is not None
         return entry.invocation.path[len(ancestor.invocation.path)] in ancestor.awaits
 
-    def _outside(self, entry: Entry, inside: list[Entry], seen: set[GroupId]) -> Entry | None:
-        """None if this safe request waits for one of ``inside``, itself or through others; else whom to watch."""
-        if any(self._waits_for(entry, ancestor) for ancestor in inside):
-            return None
-        seen.add(entry.group)
+    def _waits(self, inside: list[Entry], before: Stamp) -> dict[GroupId, Entry | None]:
+        """Of all requests that stand before a stamp: None if it waits for one of ``inside``, itself or through others;
+        else whom to watch, because that may change. One pass in the order of their stamps: whatever a request waits
+        for stands before it."""
+        out: dict[GroupId, Entry | None] = {}
+        waiting: set[str] = set()  # slots in which somebody waits for one of inside
+        unsafe: dict[str, Entry] = {}
+        passes: dict[tuple[GroupId, ...], dict[GroupId, Entry | None]] = {}
+        for entry in self._standing(before):
+            if not entry.safe:
+                out[entry.group] = entry
+                unsafe.update(dict.fromkeys(entry.places, entry))
+                continue
+            own = [a for a in inside if a.invocation in entry.line]  # it joins these, and passes who waits for them
+            if own and len(own) < len(inside):
+                key = tuple(a.group for a in own)
+                if key not in passes:
+                    passes[key] = self._waits(own, before)
+            passed = out if len(own) == len(inside) else passes.get(tuple(a.group for a in own), {})
+            result = out[entry.group] = self._watch(entry, inside, waiting, unsafe, out, passed if own else {})
+            if result is None and entry.key is not None:
+                waiting.update(entry.places)
+        return out
+
+    def _watch(
+        self,
+        entry: Entry,
+        inside: list[Entry],
+        waiting: set[str],
+        unsafe: dict[str, Entry],
+        out: dict[GroupId, Entry | None],
+        passed: dict[GroupId, Entry | None],
+    ) -> Entry | None:
+        """None if this safe request waits for one of ``inside``; it passes those for whom ``passed`` has None."""
         watch = entry
-        own = [a for a in inside if a.invocation in entry.line]  # it joins these, and passes what waits for them
-        for other in self._ahead(entry):
-            if other.group in seen:
-                continue
-            if not other.safe:
-                watch = other
-            elif own and self._outside(other, own, set(seen)) is None:
-                continue
-            elif self._outside(other, inside, seen) is None:
+        if entry.key is not None:  # it stands in line, and is neither started nor void
+            if any(self._waits_for(entry, ancestor) for ancestor in inside):
                 return None
+            for slot in entry.meets:
+                watch = unsafe.get(slot, watch)
+                if slot in waiting and self._meets_one(slot, entry, out, passed):
+                    return None
+        for mark in entry.preds:
+            before = self._by_mark.get(mark)
+            if before is not None and before.group in out:
+                if out[before.group] is None and passed.get(before.group, before) is not None:
+                    return None
+                watch = watch if before.safe else before
         return watch
+
+    def _meets_one(
+        self, slot: str, entry: Entry, out: dict[GroupId, Entry | None], passed: dict[GroupId, Entry | None]
+    ) -> bool:
+        """Is there one in this slot that waits, and that it does not pass?"""
+        if not passed:
+            return True
+        return any(
+            out[other.group] is None and passed.get(other.group, other) is not None
+            for other in self._before(slot, entry)
+        )
+
+    def _standing(self, before: Stamp) -> list[Entry]:
+        """All that is known here and not settled, with a place before this stamp, in the order of places."""
+        known = {e.group: e for line in self._waiting.values() for _, e in line} | {
+            e.group: e for e in self._by_mark.values()
+        }
+        places = [(e.key or e.stamp or e.proposal or e.first, e) for e in known.values()]
+        return [e for place, e in sorted(places, key=lambda p: p[0]) if place < before]
 
     def _waits_for(self, entry: Entry, ancestor: Entry) -> bool:
         if not any(slot in ancestor.places for slot in entry.meets):
             return False
         return ancestor.invocation not in entry.line or not self._joinable(ancestor, entry)
-
-    def _ahead(self, entry: Entry) -> list[Entry]:
-        preds = [self._by_mark[m] for m in entry.preds if m in self._by_mark]
-        return preds + [other for slot in entry.meets for other in self._before(slot, entry)]
 
     def _before(self, slot: str, entry: Entry) -> list[Entry]:
         line = self._waiting.get(slot, [])

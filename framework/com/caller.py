@@ -68,6 +68,7 @@ class Caller:
         "copies",
         "invocation",
         "joins",
+        "next",
         "no",
         "reads",
         "sid",
@@ -81,6 +82,7 @@ class Caller:
         self.chain: tuple[Ancestor, ...] = ()  # itself and its ancestors that wait for what it does
         self.copies = 1  # replicas that make the same calls
         self.no = 0
+        self.next = 0  # an instance numbers its calls upwards: the lowest free number
         self._context: Context | None = None
         self.reads = Context()
         self.joins = Context()
@@ -114,7 +116,7 @@ class Caller:
     def sent(self, dest: Dest, mark: Mark, kind: Kind, readonly: bool) -> None:
         self.acted = True
         if readonly:
-            self.reads.add(dest.replica, mark)
+            self.reads.replace(dest.replica, mark)  # it waits for reads before it by itself
         else:
             self.context.replace(dest.replica, mark)
             self.reads.drop(dest.replica)
@@ -126,6 +128,13 @@ class Caller:
         self.acted = True
         for response in responses:
             self.context.merge_wire(response.context)
+
+    def joined(self, joins: WireContext) -> None:
+        """Calls that came back, as far as somebody of its own chain has to know of them."""
+        for at, marks in joins:
+            if any(a.object == object_of(at) for a in self.chain):
+                for mark in marks:
+                    self.joins.add(at, mark)
 
     def check_chain(self, parts: Sequence[Outgoing]) -> None:
         """A call back to an object of its own chain joins the instance that waits for it. That works only where

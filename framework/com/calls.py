@@ -1,16 +1,20 @@
 """The sending side of a node: sessions of clients, calls of instances, receipts, deadlines, back-pressure."""
 
 import heapq
-from typing import TYPE_CHECKING
+from collections import deque
+from math import isnan
+from typing import TYPE_CHECKING, get_args
 
 from framework.com import receipt as receipts
 from framework.com.caller import Call, Caller
-from framework.com.events import Collect, Leave, Received, Sent, Submit
+from framework.com.check import CLOCK, MANY, is_plain
+from framework.com.events import Accepted, Collect, Leave, Received, Sent, Session, Submit
 from framework.com.events import Response as Answer
 from framework.com.host import Instance
-from framework.com.messages import Dest, Part, Request, Response
+from framework.com.messages import Dest, Kind, Part, Request, Response, Transmission
+from framework.com.receipt import Receipt, Way
 from framework.errors import BadRequest, ResourceExhausted
-from framework.ids import TRAN, GroupId, Invocation, ObjectName, Replica, Sid, node_of, object_of, replica
+from framework.ids import TRAN, GroupId, Invocation, ObjectName, Replica, Sid, check_name, node_of, object_of, replica
 
 if TYPE_CHECKING:
     from framework.com.core import Com
@@ -25,36 +29,39 @@ class Calls:
         self._tran_cid: Sid | None = None
         self._waiting: dict[GroupId, tuple[Caller, Call]] = {}  # calls whose responses are wanted
         self._seq: dict[Replica, int] = {}  # requests sent to each replica
-        self._deadlines: list[tuple[float, int, GroupId]] = []
+        self._deadlines: list[tuple[float, int, GroupId | tuple[str, int]]] = []
         self._deadline_no = 0
-        self._backlog: dict[tuple[str, int], Submit] = {}
+        self._backlog: dict[str, deque[Submit]] = {}  # client calls that wait for a peer, in their order
+        self._postponed = 0  # how many there are
 
     def submit(self, event: Submit, now: float) -> None:
+        self._check_kinds(event)
         caller = self._caller(event.caller) if isinstance(event.caller, Sid) else None
         self._check_submit(event, caller)
         if caller is None:
             assert isinstance(event.caller, str)
-            if self._backlog or self._congested(event):
+            if event.caller in self._backlog or self._congested(event):
                 self._postpone(event.caller, event)
                 return
             caller = self._session(event.caller)
         self._send(caller, event)
 
     def _check_submit(self, event: Submit, caller: Caller | None) -> None:
-        if event.call < 0 or (caller is not None and event.call in caller.calls):
-            raise BadRequest(f"call number {event.call} is negative or used already")
+        self._check_numbers(event, caller)
         if isinstance(caller, Instance) and caller.finished is not None:
             raise BadRequest(f"instance {caller.sid} has been completed; it cannot send any more")
         names = [p.object for p in event.parts]
         if not names or len(set(names)) != len(names):
             raise BadRequest(f"a transmission names each object once; this one names {names or 'none'}")
-        if (event.transmission == "pcast") != (len(names) > 1) and event.transmission != "pcast":
+        if len(names) > 1 and event.transmission != "pcast":
             raise BadRequest(f"{event.transmission} sends one request; pcast sends different ones: {names}")
         for part in event.parts:
             declared = self.com.directory.find(part.object).replicas
             wrong = [r for r in part.replicas if r not in declared]
             if wrong or not part.replicas or len(set(part.replicas)) != len(part.replicas):
                 raise BadRequest(f"{part.object} has the replicas {declared}; destinations {part.replicas} are wrong")
+            if not is_plain(part.footprint):
+                raise BadRequest(f"the footprint {part.footprint} of a call of {part.object} names a key twice")
         if event.transmission == "ucast" and len(event.parts[0].replicas) > 1:
             raise BadRequest(f"ucast goes to one replica, not to {event.parts[0].replicas}")
         if event.receipt is not None:
@@ -64,14 +71,38 @@ class Calls:
         if caller is not None and event.kind != "oneway":
             caller.check_chain(event.parts)
 
+    def _check_kinds(self, event: Submit) -> None:
+        if isinstance(event.caller, str):
+            check_name(event.caller, "client name")
+        elif not isinstance(event.caller, Sid):
+            raise BadRequest(f"caller {event.caller!r} is neither a client's name nor an instance")
+        if event.kind not in get_args(Kind) or event.transmission not in get_args(Transmission):
+            raise BadRequest(f"no kind {event.kind!r} or transmission {event.transmission!r}")
+        _check_wait(event.receipt, event.deadline)
+
+    def _check_numbers(self, event: Submit, caller: Caller | None) -> None:
+        """What travels must be within the limits that peers check: else one bad call would stop a whole link."""
+        least = caller.next if caller is not None else 0
+        if not least <= event.call < MANY:
+            raise BadRequest(f"call number {event.call}; the next free one is {least}")
+        if not 0 <= event.done <= (event.call if caller is None else 0):
+            raise BadRequest(f"done {event.done} of call {event.call}: a client has no answers to calls after this one")
+        for session in event.sessions if caller is None else ():
+            why = self.com.checker.bad_context(session.context)
+            if why or not 0 <= session.clock < CLOCK:
+                raise BadRequest(f"session {session.after!r}: {why or f'clock {session.clock} is out of range'}")
+
     def _send(self, caller: Caller, event: Submit) -> None:
+        for session in event.sessions:
+            caller.context.merge_wire(session.context)
+            self.com.clock_at_least(session.clock)
         number = self.com.tick()
         group = GroupId(caller.sid.clock, caller.sid.replica, caller.no)
         caller.no += 1
-        caller.context.merge_wire(event.context)
+        caller.next = max(caller.next, event.call + len(event.parts)) if not caller.client else 0
         dests = tuple(Dest(r, self._seq.get(r, 0) + 1) for p in event.parts for r in p.replicas)
         parts = tuple(Part(p.object, p.footprint) for p in event.parts)
-        ordered = self._needs_agreement(dests, parts)
+        ordered = self.com.directory.needs_agreement(dests, parts)
         context = caller.knows(self.com.known)
         client, path = caller.invocation
         invocations = {p.object: Invocation(client, (*path, event.call + j)) for j, p in enumerate(event.parts)}
@@ -120,15 +151,20 @@ class Calls:
                     sum(len(marks) for _, marks in context),
                     caller.client,
                     event.receipt,
-                    event.session,
+                    tuple(s.after for s in event.sessions),
                 )
             )
+        if caller.client:
+            self.com.tell(Accepted(caller.client, event.call, self._session_after(caller, f"{group} sent")))
+            self._forget_below(caller, event.done)
 
-    def _needs_agreement(self, dests: tuple[Dest, ...], parts: tuple[Part, ...]) -> bool:
-        """Not with one destination, nor if its methods conflict with nothing (PROTOCOL §5)."""
-        if len(dests) == 1:
-            return False
-        return any(not self.com.directory.objects[p.object].relation.free(p.footprint.method) for p in parts)
+    def _session_after(self, caller: Caller, after: str) -> Session:
+        return Session(caller.knows(self.com.known), self.com.clock, after)
+
+    def _forget_below(self, session: Caller, done: int) -> None:
+        """The client does not want the answers of these calls, also those that it never collected."""
+        for number in [n for n, c in session.calls.items() if n < done and c.receipt is None]:
+            self._waiting.pop(session.calls.pop(number).group, None)
 
     def _expect(self, caller: Caller, event: Submit, call: Call) -> None:
         again = caller.calls.get(event.call)
@@ -157,26 +193,35 @@ class Calls:
         return any(n in self.com.links and self.com.links[n].queued >= self.com.limits.queued for n in nodes)
 
     def _postpone(self, client: str, event: Submit) -> None:
-        if len(self._backlog) >= self.com.limits.backlog:
+        if self._postponed >= self.com.limits.backlog:
             raise ResourceExhausted(
-                f"{self.com.node} already holds {len(self._backlog)} calls for peers that do not keep up; "
-                "try again later"
+                f"{self.com.node} already holds {self._postponed} calls for peers that do not keep up; try again later"
             )
-        self._backlog[(client, event.call)] = event
+        self._backlog.setdefault(client, deque()).append(event)
+        self._postponed += 1
+        self._push_deadline(event.deadline, (client, event.call))
 
     def relieve(self) -> None:
-        """A peer has taken something: calls that waited may go."""
-        while self._backlog:
-            key = next(iter(self._backlog))
-            if self._congested(self._backlog[key]):
-                return
-            self._send(self._session(key[0]), self._backlog.pop(key))
+        """A peer has taken something: calls that waited may go, each client's in their order."""
+        for client in list(self._backlog):
+            line = self._backlog[client]
+            while line and not self._congested(line[0]):
+                self._postponed -= 1
+                self._send(self._session(client), line.popleft())
+            if not line:
+                del self._backlog[client]
+
+    def _postponed_call(self, who: Sid | str, call: int) -> Submit | None:
+        return next((s for s in self._backlog.get(who, ()) if s.call == call), None) if isinstance(who, str) else None
 
     def leave(self, event: Leave, now: float) -> None:
         session = self.sessions.pop(event.client, None)
-        if session is None:
+        waiting = self._backlog.pop(event.client, None)
+        if session is None and waiting is None:
             raise BadRequest(f"no session of client {event.client!r} at {self.com.node}")
-        self.drop(session)
+        self._postponed -= len(waiting or ())
+        if session is not None:
+            self.drop(session)
 
     def drop(self, caller: Caller) -> None:
         del self.callers[caller.sid]
@@ -192,10 +237,14 @@ class Calls:
         return caller
 
     def collect(self, event: Collect, now: float) -> None:
-        waiting = self._backlog.get((event.caller, event.call)) if isinstance(event.caller, str) else None
+        _check_wait(event.receipt, event.deadline)
+        waiting = self._postponed_call(event.caller, event.call)
         if waiting is not None:
+            if waiting.kind == "oneway" or waiting.receipt is not None:
+                raise BadRequest(f"call {event.call} of {event.caller} has no receipt left to wait for")
             receipts.check(event.receipt, {p.object: p.replicas for p in waiting.parts})
             waiting.receipt, waiting.deadline = event.receipt, event.deadline
+            self._push_deadline(event.deadline, (str(event.caller), event.call))
             return
         caller = self._caller(event.caller)
         call = caller.calls.get(event.call)
@@ -222,7 +271,7 @@ class Calls:
         if m.settled:
             self.com.known.ranges(m.replica, self.com.node).add(call.seqs[m.replica])
         if m.joins:
-            caller.joins.merge_wire(m.joins)
+            caller.joined(m.joins)
         if call.receipt is not None:
             self._try_receive(caller, call)
         if call.finished and call.received:
@@ -248,21 +297,43 @@ class Calls:
         self._now_waits(caller, None)
         caller.received(got)
         answers = tuple(Answer(m.replica, m.status, m.body) for m in got)
-        context = caller.knows(self.com.known) if caller.client else ()
-        self.com.tell(Received(caller.sid, caller.client, call.number, call.group, receipt, answers, complete, context))
+        session = self._session_after(caller, f"{call.group} received") if caller.client else None
+        self.com.tell(Received(caller.sid, caller.client, call.number, call.group, receipt, answers, complete, session))
 
     def _arm(self, call: Call, deadline: float | None) -> None:
         call.deadline = deadline
+        self._push_deadline(deadline, call.group)
+
+    def _push_deadline(self, deadline: float | None, what: GroupId | tuple[str, int]) -> None:
         if deadline is not None:
             self._deadline_no += 1
-            heapq.heappush(self._deadlines, (deadline, self._deadline_no, call.group))
+            heapq.heappush(self._deadlines, (deadline, self._deadline_no, what))
 
     def expire(self, now: float) -> None:
         while self._deadlines and self._deadlines[0][0] <= now:
-            group = heapq.heappop(self._deadlines)[2]
-            found = self._waiting.get(group)
-            if found is None:
-                continue
-            caller, call = found
-            if call.receipt is not None and call.deadline is not None and call.deadline <= now:
-                self._receive(caller, call, tuple(call.got.values()), False)
+            what = heapq.heappop(self._deadlines)[2]
+            if not isinstance(what, GroupId):
+                self._give_up(*what, now)
+            elif what in self._waiting:
+                caller, call = self._waiting[what]
+                if call.receipt is not None and call.deadline is not None and call.deadline <= now:
+                    self._receive(caller, call, tuple(call.got.values()), False)
+
+    def _give_up(self, client: str, call: int, now: float) -> None:
+        """A client call that waits for a peer past its deadline: it has not left and never will."""
+        event = self._postponed_call(client, call)
+        if event is None or event.receipt is None or event.deadline is None or event.deadline > now:
+            return
+        self._backlog[client].remove(event)
+        self._postponed -= 1
+        if not self._backlog[client]:
+            del self._backlog[client]
+        sid = self._session(client).sid
+        self.com.tell(Received(sid, client, call, None, event.receipt, (), False, None))
+
+
+def _check_wait(receipt: Receipt | None, deadline: float | None) -> None:
+    if receipt is not None and receipt.way not in get_args(Way):
+        raise BadRequest(f"no receipt {receipt.way!r}; there are {', '.join(get_args(Way))}")
+    if deadline is not None and isnan(deadline):
+        raise BadRequest("the deadline is not a number")

@@ -17,10 +17,22 @@ from framework.com.messages import (
 )
 from framework.com.view import Directory
 from framework.errors import BadMessage
+from framework.footprint import Footprint
 from framework.ids import Node, ObjectName, Replica, node_of, object_of
 
-_MANY = 1 << 53  # no counter ever gets there; keeps arithmetic and wire format far from their ends
-_LONG = 1 << 20  # longest range of marks above the contiguous part
+AHEAD = 1 << 40  # no clock is ahead of another by so much
+MANY = 1 << 53  # no counter ever gets there; keeps arithmetic and wire format far from their ends
+CLOCK = 1 << 52  # a clock runs ahead of everything else, so it has to stay below
+_LONG = 1 << 20  # most marks of one message above the contiguous parts
+
+
+Arrivals = dict[tuple[Node, Replica], int]
+
+
+def is_plain(footprint: Footprint) -> bool:
+    """Does it name each key once?"""
+    keys = footprint.keys
+    return keys is None or len(keys) < 2 or len({k for k, _ in keys}) == len(keys)
 
 
 class _Where:
@@ -44,8 +56,8 @@ class Checker:
         self._replicas = {r for p in directory.objects.values() for r in p.replicas}
         self._good: set[tuple[tuple[Replica, ...], tuple[ObjectName, ...]]] = set()  # destinations and parts that fit
 
-    def frame(self, frame: Frame, peer: Node) -> None:
-        """Raise BadMessage if this frame cannot come from this peer."""
+    def frame(self, frame: Frame, peer: Node, clock: int) -> None:
+        """Raise BadMessage if this frame cannot come from this peer. ``clock`` is our own."""
         if frame.source != peer:
             raise BadMessage(f"frame {frame.number} from {peer}: says it comes from {frame.source!r}")
         if frame.view != self.directory.view.version:
@@ -53,11 +65,11 @@ class Checker:
                 f"frame {frame.number} from {peer}: view {frame.view}, but {self.node} is in view "
                 f"{self.directory.view.version}"
             )
-        if not 0 <= frame.clock < _MANY:
+        if not 0 <= frame.clock < min(CLOCK, clock + AHEAD):
             raise BadMessage(f"frame {frame.number} from {peer}: clock {frame.clock} is out of range")
 
-    def messages(self, frame: Frame, arrived: dict[tuple[Node, Replica], int]) -> None:
-        """The messages of a frame that is next in order. ``arrived`` has the last number of each origin."""
+    def messages(self, frame: Frame, arrived: Arrivals | None) -> None:
+        """The messages of a frame. ``arrived`` has the last number of each origin, if it is next in order."""
         where = _Where(frame)
         for message in frame.messages:
             where.index += 1
@@ -75,7 +87,7 @@ class Checker:
                     self._context(message.context, where)
                     self._context(message.joins, where)
 
-    def _request(self, m: Request, source: Node, where: _Where, arrived: dict[tuple[Node, Replica], int]) -> None:
+    def _request(self, m: Request, source: Node, where: _Where, arrived: Arrivals | None) -> None:
         if node_of(m.group.replica) != source:
             raise BadMessage(f"{where}: group {m.group} was not sent by {source}")
         if m.target not in self._replicas or node_of(m.target) != self.node:
@@ -90,11 +102,23 @@ class Checker:
             if ancestor.object not in self.directory.objects or not 0 < ancestor.length < len(m.invocation.path):
                 raise BadMessage(f"{where}: ancestor {ancestor.object!r} of length {ancestor.length}")
         self._context(m.context, where)
+        if m.ordered != self.directory.needs_agreement(m.dests, m.parts):
+            raise BadMessage(f"{where}: says ordered {m.ordered} of {[str(p.footprint) for p in m.parts]}")
         seq = next(d.seq for d in m.dests if d.replica == m.target)
-        expected = arrived.get((source, m.target), 0) + 1
+        expected = arrived.get((source, m.target), 0) + 1 if arrived is not None else seq
+        if m.context:
+            self._no_future(m, source, seq, where)
         if seq != expected:
             raise BadMessage(f"{where}: request {seq} from {source} to {m.target}; {expected} is the next expected")
-        arrived[(source, m.target)] = seq
+        if arrived is not None:
+            arrived[(source, m.target)] = seq
+
+    def _no_future(self, m: Request, source: Node, seq: int, where: _Where) -> None:
+        if len({at for at, _ in m.context}) < len(m.context):
+            raise BadMessage(f"{where}: its context names a replica twice")
+        for at, marks in m.context:
+            if at == m.target and any(origin == source and n >= seq for origin, n in marks):
+                raise BadMessage(f"{where}: request {seq} from {source} to {m.target} follows itself or a later one")
 
     def _group(self, dests: tuple[Dest, ...], parts: tuple[Part, ...], number: int, where: _Where) -> None:
         shape = tuple([d.replica for d in dests]), tuple([p.object for p in parts])
@@ -102,21 +126,27 @@ class Checker:
             self._shape(*shape, where)
             if len(self._good) < 4096:
                 self._good.add(shape)
-        if not 0 < number < _MANY or min(d.seq for d in dests) < 1 or max(d.seq for d in dests) >= _MANY:
+        for part in parts:
+            if not is_plain(part.footprint):
+                raise BadMessage(f"{where}: the footprint {part.footprint} of {part.object} names a key twice")
+        if not 0 < number < MANY or min(d.seq for d in dests) < 1 or max(d.seq for d in dests) >= MANY:
             raise BadMessage(f"{where}: number {number} or a sequence number is out of range")
 
     def _shape(self, replicas: tuple[Replica, ...], objects: tuple[ObjectName, ...], where: _Where) -> None:
         unknown = [r for r in replicas if r not in self._replicas]
-        if unknown or len(set(replicas)) != len(replicas):
-            raise BadMessage(f"{where}: destinations {list(replicas)} name an unknown replica or one twice")
+        if unknown or not replicas or len(set(replicas)) != len(replicas):
+            raise BadMessage(f"{where}: destinations {list(replicas)} name none, an unknown replica or one twice")
         if len(set(objects)) != len(objects) or set(objects) != {object_of(r) for r in replicas}:
             raise BadMessage(f"{where}: parts {list(objects)} do not fit the destinations {list(replicas)}")
 
     def _proposal(self, m: Proposal, where: _Where) -> None:
-        if not 0 < m.number < _MANY:
+        if not 0 < m.number < MANY:
             raise BadMessage(f"{where}: proposes {m.number}, out of range")
         announce: Announce | None = m.announce
         if announce is not None:
+            origin = node_of(m.group.replica)
+            if origin == self.node or origin not in self.directory.view.members:
+                raise BadMessage(f"{where}: announces {m.group}, which {origin or 'nobody'} cannot have sent")
             self._group(announce.dests, announce.parts, announce.number, where)
             replicas = {d.replica for d in announce.dests}
             if m.replica not in replicas or not any(node_of(r) == self.node for r in replicas):
@@ -129,18 +159,28 @@ class Checker:
             raise BadMessage(f"{where}: replica {replica!r} is not on {source}")
 
     def _context(self, context: WireContext, where: _Where) -> None:
+        if context:
+            why = self.bad_context(context)
+            if why:
+                raise BadMessage(f"{where}: its context {why}")
+
+    def bad_context(self, context: WireContext) -> str:
+        """What is wrong with a context; empty if nothing is."""
         for at, marks in context:
             if at not in self._replicas:
-                raise BadMessage(f"{where}: its context names the unknown replica {at!r}")
+                return f"names the unknown replica {at!r}"
             for origin, seq in marks:
-                if origin not in self.directory.view.members or not 0 < seq < _MANY:
-                    raise BadMessage(f"{where}: its context names request {seq} of {origin!r} to {at}")
+                if origin not in self.directory.view.members or not 0 < seq < MANY:
+                    return f"names request {seq} of {origin!r} to {at}"
+        return ""
 
     def _delivered(self, m: Delivered, source: Node, where: _Where) -> None:
+        sparse = 0
         for at, origin, ranges in m.marks:
             self._from(at, source, where)
             if origin not in self.directory.view.members:
                 raise BadMessage(f"{where}: marks of the unknown origin {origin!r}")
             for first, last in ranges:
-                if not 0 < first <= last < _MANY or (first > 1 and last - first > _LONG):
+                sparse += last - first if first > 1 else 0
+                if not 0 < first <= last < MANY or sparse > _LONG:
                     raise BadMessage(f"{where}: range {first}..{last} of {origin} at {at} is out of range")

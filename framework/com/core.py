@@ -53,9 +53,8 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Com:
-    #: What a node is made of; a benchmark puts others in their place.
+    #: What a replica is made of; a benchmark puts another in its place.
     host_type: type[Host] = Host
-    calls_type: type[Calls] = Calls
 
     def __init__(
         self,
@@ -76,11 +75,11 @@ class Com:
         self.hosts: dict[Replica, Host] = {r: self.host_type(self, p, r) for p, r in directory.on(node)}
         self.waiting: dict[GroupId, list[Host]] = {}  # where requests are that are not settled yet
         self.instances: dict[Sid, Instance] = {}
-        self.calls = self.calls_type(self)
+        self.calls = Calls(self)
         self._marks = Marks(self.links, self.hosts)
         self._local: deque[AnyMessage] = deque()
         self._effects: list[AnyEffect] = []
-        self._checker = Checker(node, directory)
+        self.checker = Checker(node, directory)
         self._handlers: dict[type[Any], Callable[[Any, float], None]] = {
             Arrived: self._arrived,
             Writable: self._writable,
@@ -155,9 +154,9 @@ class Com:
         if link is None:
             raise BadMessage(f"frame from {event.peer!r}, which is not a member of view {self.view}")
         frame = decode(event.data, event.peer)
-        self._checker.frame(frame, event.peer)
+        self.checker.frame(frame, event.peer, self.clock)
         link.check(frame)
-        self._check_messages(link.preview(frame))
+        self._check_messages(frame, link.preview(frame))
         self.clock_at_least(frame.clock)
         for ready in link.receive(frame, now, lambda why: self.tell(Dropped(event.peer, why))):
             for message in ready.messages:
@@ -171,10 +170,19 @@ class Com:
         if link.hurry or (link.queued and link.open):
             self.tell(Wake(event.peer))
 
-    def _check_messages(self, frames: list[Frame]) -> None:
-        arrived = _Arrived(self.hosts)
-        for frame in frames:
-            self._checker.messages(frame, arrived)
+    def _check_messages(self, frame: Frame, ready: list[Frame]) -> None:
+        """What comes early is examined at once, but for the numbers of its requests."""
+        if not ready:
+            self.checker.messages(frame, None)
+        arrived, new = _Arrived(self.hosts), set()
+        for each in ready:
+            self.checker.messages(each, arrived)
+            for message in each.messages:
+                if isinstance(message, Request):
+                    self.hosts[message.target].check_announced(message)
+                    if (message.target, message.group) in new:
+                        raise BadMessage(f"frame {each.number} from {each.source}: {message.group} comes twice")
+                    new.add((message.target, message.group))
 
     def _writable(self, event: Writable, now: float) -> None:
         link = self._link(event.peer)
@@ -210,7 +218,8 @@ class Com:
             for data in link.resend(now):
                 self.tell(Transmit(link.peer, data))
             if link.wants_tick(now):
-                self._add_marks(link)
+                if link.open:  # else they would only pile up
+                    self._add_marks(link)
                 frame = link.take(self.node, self.view, self.clock, now)
                 self.tell(Transmit(link.peer, frame or link.empty(self.node, self.view, self.clock, now)))
 

@@ -27,6 +27,14 @@ class Outgoing(NamedTuple):
     replicas: tuple[Replica, ...]
 
 
+class Session(msgspec.Struct, frozen=True, array_like=True):
+    """What a client keeps of its session at a node, to bring it to another one (PROTOCOL §4)."""
+
+    context: WireContext
+    clock: int
+    after: str  # what it includes: "GROUP sent" or "GROUP received"
+
+
 class Submit(Event):
     """A client (by name) or an instance (by sid) sends requests in one act.
 
@@ -43,8 +51,7 @@ class Submit(Event):
     parts: tuple[Outgoing, ...]
     receipt: Receipt | None = None
     deadline: float | None = None
-    context: WireContext = ()  # of the client's session, when it comes from another node
-    session: GroupId | None = None  # the call whose receipt gave that context
+    sessions: tuple[Session, ...] = ()  # of a client, at other nodes, as far as this node does not have them yet
     done: int = 0  # the client has all its answers to calls below this number
 
 
@@ -137,11 +144,20 @@ class Received(Effect, frozen=True):
     caller: Sid
     client: str  # "" for an instance
     call: int
-    group: GroupId
+    group: GroupId | None  # None: it never left this node (back-pressure)
     receipt: Receipt
     responses: tuple[Response, ...]
     complete: bool
-    context: WireContext  # for a client to keep: its session context
+    session: Session | None  # for a client to keep
+
+
+class Accepted(Effect, frozen=True):
+    """A client's call has left. ``session`` is for the client to keep: what it sends next comes after this call,
+    also through another node. To repeat this very call elsewhere it brings what it had before."""
+
+    client: str
+    call: int
+    session: Session
 
 
 class Ended(Effect, frozen=True):
@@ -170,7 +186,7 @@ class Sent(Effect, frozen=True):
     entries: int  # context entries it carries
     client: str
     receipt: Receipt | None
-    session: GroupId | None
+    sessions: tuple[str, ...]
 
 
 class Landed(Effect, frozen=True):
@@ -213,4 +229,5 @@ class Dropped(Effect, frozen=True):
     why: str
 
 
-AnyEffect = Wake | Transmit | Deliver | Received | Ended | Sent | Landed | Proposed | Agreed | Duplicate | Dropped
+Told = Ended | Sent | Landed | Proposed | Agreed | Duplicate | Dropped
+AnyEffect = Wake | Transmit | Deliver | Received | Accepted | Told

@@ -12,6 +12,7 @@ from framework.com.messages import Ancestor, Announce, Dest, Known, Mark, Propos
 from framework.com.order import Order
 from framework.com.replies import Replies, Reply
 from framework.com.view import Placement
+from framework.errors import BadMessage
 from framework.ids import GroupId, Node, Replica, Sid, Stamp, node_of, object_of
 
 if TYPE_CHECKING:
@@ -86,6 +87,17 @@ class Host:
             part = next(p for p in announce.parts if p.object == self.name)
             self._waits_here(group)
             self.order.announce(group, Stamp(announce.number, group), part.footprint, announce.dests)
+
+    def check_announced(self, request: Request) -> None:
+        """A request must be what its announcement said, and be new."""
+        entry = self.order.entries.get(request.group)
+        if entry is None:
+            return
+        dests = tuple(d.replica for d in request.dests)
+        part = next(p for p in request.parts if p.object == self.name)
+        said = (entry.first.number, entry.dests, entry.footprint)
+        if entry.request is not None or said != (request.number, dests, part.footprint):
+            raise BadMessage(f"request {request.group} to {self.replica} is not what was announced, or came before")
 
     def _waits_here(self, group: GroupId) -> None:
         here = self.com.waiting.setdefault(group, [])

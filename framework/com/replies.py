@@ -4,13 +4,17 @@ A call comes more than once when replicas of its caller each make it, or when a 
 node. The first copy delivered is performed; the others get its reply.
 
 What bounds the cache:
-- a nested call is forgotten when all copies that its callers make have been answered: links deliver each once;
+- a nested call loses its reply when all copies that its callers make have been answered: links deliver each once;
 - a client says with each call below which number it has all its answers: those replies go;
-- beyond ``bound`` replies the oldest finished ones lose their body: a copy that comes even later is still not
-  performed again, but answered with OutcomeUnknown. Which calls of a client were performed is kept as ranges.
+- beyond ``bound`` replies the oldest finished calls of clients lose theirs, too; never those that callers still wait
+  for: replicas of a caller must get the same answer.
+
+A call whose reply is gone is still not performed again, but answered with OutcomeUnknown: which calls of a client were
+performed is kept as ranges, and the ids of the last ``16 * bound`` nested ones one by one.
 """
 
 from collections import OrderedDict
+from itertools import islice
 
 from framework.com.messages import Request, WireContext
 from framework.com.ranges import Ranges
@@ -87,7 +91,8 @@ class Replies:
         root = len(invocation.path) == 1
         wanted = invocation.path[0] >= self._done.get(invocation.client, 0) if root else reply.copies > 0
         if not wanted:
-            self._replies.pop(invocation, None)
+            if self._replies.pop(invocation, None) is not None and not root:
+                self._bury(invocation)
         elif len(self._replies) > self.bound:
             self._shrink()
 
@@ -106,10 +111,14 @@ class Replies:
                 del self._replies[invocation]
 
     def _shrink(self) -> None:
-        for invocation, reply in list(self._replies.items())[: max(1, self.bound // 8)]:
-            if reply.status is not None:
+        """Look at the oldest few; who is still wanted goes to the end, so that the next look finds others."""
+        for invocation in list(islice(self._replies, max(8, len(self._replies) - self.bound))):
+            if len(invocation.path) == 1 and self._replies[invocation].status is not None:
                 del self._replies[invocation]
-                if len(invocation.path) > 1:
-                    self._tombs[invocation] = None
-        while len(self._tombs) > 16 * self.bound:
+            else:
+                self._replies.move_to_end(invocation)
+
+    def _bury(self, invocation: Invocation) -> None:
+        self._tombs[invocation] = None
+        if len(self._tombs) > 16 * self.bound:
             self._tombs.popitem(last=False)

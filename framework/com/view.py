@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from framework.com.messages import Dest, Part
 from framework.errors import BadRequest, NoSuchObject
 from framework.footprint import Relation
 from framework.ids import Node, ObjectName, Replica, check_name, replica
@@ -46,6 +47,10 @@ class Directory:
         if found is None:
             raise NoSuchObject(f"no object {name!r}; there are: {', '.join(sorted(self.objects)) or 'none'}")
         return found
+
+    def needs_agreement(self, dests: Sequence[Dest], parts: Sequence[Part]) -> bool:
+        """Not with one destination, nor if its methods conflict with nothing (PROTOCOL §5). The same at every node."""
+        return len(dests) > 1 and not all(self.objects[p.object].relation.free(p.footprint.method) for p in parts)
 
     def on(self, node: Node) -> list[tuple[Placement, Replica]]:
         return [(p, r) for p in self.objects.values() for r in p.replicas if r.partition("@")[2] == node]

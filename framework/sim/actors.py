@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 
-from framework.com.events import AnyEvent, Collect, Completed, Deliver, Received, Submit
-from framework.com.messages import WireContext
+from framework.com.events import Accepted, AnyEvent, Collect, Completed, Deliver, Received, Session, Submit
 from framework.com.view import Placement
-from framework.ids import GroupId, Node, Replica, Sid
+from framework.ids import Node, Replica, Sid
 from framework.sim.ledger import Ledger
 from framework.sim.program import Act, Program
 from framework.sim.world import Performer, SimNode, World
@@ -93,8 +92,9 @@ class ClientRunner(Runner):
         self.actors = actors
         self.name = name
         self.home = home
-        self.session: tuple[WireContext, GroupId] | None = None  # what it brings along when it moves
-        self.moved = False
+        self.sessions: dict[Node, Session] = {}  # its session at each node, the newest that it was given
+        self.before: dict[int, dict[Node, Session]] = {}  # what it had before each call
+        self.brought: set[tuple[Node, str]] = set()  # what it brought where
         self.over = False
         self.answered: set[int] = set()
         self.wanted: set[int] = set()  # calls it wants the answer of
@@ -114,29 +114,33 @@ class ClientRunner(Runner):
 
     def _repeat(self, call: int, act: Act, other: Node) -> None:
         if self.waits_for == call:
-            self.home, self.moved = other, True
+            self.home = other
             self._send(call, act)
 
     def _send(self, call: int, act: Act) -> None:
         receipt = act.receipt if act.kind == "sync" else None
-        context: WireContext = ()
-        group = None
-        if self.moved and self.session is not None:
-            context, group = self.session
-            self.moved = False
         self.homes[call] = self.home
         done = min((n for n in self.wanted if n not in self.answered), default=call)
         if act.receipt is not None:
             self.wanted.add(call)
-        event = Submit(self.name, call, act.kind, act.transmission, act.parts, receipt, None, context, group, done)
+        sessions = self._bring(self.before.setdefault(call, dict(self.sessions)))
+        event = Submit(self.name, call, act.kind, act.transmission, act.parts, receipt, None, sessions, done)
         self.world.nodes[self.home].step(event)
+
+    def _bring(self, sessions: dict[Node, Session]) -> tuple[Session, ...]:
+        """What its home does not have yet of its sessions elsewhere."""
+        new = [s for n, s in sessions.items() if n != self.home and (self.home, s.after) not in self.brought]
+        self.brought.update((self.home, s.after) for s in new)
+        return tuple(new)
+
+    def keep(self, node: Node, session: Session) -> None:
+        self.sessions[node] = session
 
     def collect(self, call: int, act: Act) -> None:
         assert act.receipt is not None
         self.world.nodes[self.homes[call]].step(Collect(self.name, call, act.receipt))
 
     def answer(self, effect: Received) -> None:
-        self.session = (effect.context, effect.group)
         if effect.call not in self.answered:
             self.answered.add(effect.call)
             self.received(effect.call)
@@ -182,8 +186,13 @@ class Actors(Performer):
         output = not effect.request.group.no % 2
         node.step(Completed(effect.sid, ok, b"done" if output else b"", output))
 
+    def accepted(self, node: SimNode, effect: Accepted) -> None:
+        self.clients[effect.client].keep(node.name, effect.session)
+
     def received(self, node: SimNode, effect: Received) -> None:
         if effect.client:
+            assert effect.session is not None
+            self.clients[effect.client].keep(node.name, effect.session)
             self.clients[effect.client].answer(effect)
         else:
             self.running[effect.caller].received(effect.call)

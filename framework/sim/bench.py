@@ -6,11 +6,10 @@ The figure is CPU time per request and replica that delivers it. Only ratios wit
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations_with_replacement
 from random import Random
 
-from framework.com.calls import Calls
 from framework.com.core import Com, Limits
 from framework.com.entry import Entry
 from framework.com.events import (
@@ -66,21 +65,21 @@ class FifoHost(Host):
         self.replies.answered(request.invocation)
 
 
-class FifoCalls(Calls):
-    def _needs_agreement(self, dests: tuple[Dest, ...], parts: tuple[Part, ...]) -> bool:
+class FifoDirectory(Directory):
+    def needs_agreement(self, dests: Sequence[Dest], parts: Sequence[Part]) -> bool:
         return False
 
 
 class FifoCom(Com):
     host_type = FifoHost
-    calls_type = FifoCalls
 
 
 class Bench:
     """Three nodes, and the perfect network between them."""
 
     def __init__(self, relations: dict[str, Relation], fifo: bool = False) -> None:
-        directory = Directory(View(1, NODES), [Placement(name, r, NODES) for name, r in relations.items()])
+        placements = [Placement(name, r, NODES) for name, r in relations.items()]
+        directory = (FifoDirectory if fifo else Directory)(View(1, NODES), placements)
         make = FifoCom if fifo else Com
         self.coms = {n: make(n, directory, _TIMING, _LIMITS, told=False) for n in NODES}
         self.delivered = 0

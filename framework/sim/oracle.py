@@ -34,7 +34,7 @@ class Oracle:
         self.callers: dict[str, Performed] = {}
         self.of_invocation: dict[str, int] = {}  # bits of all copies
         self.bits = 0
-        self.sessions: dict[str, int] = {}  # what a session knew after the receipt of this group
+        self.sessions: dict[str, int] = {}  # what a session knew after it sent or received this group
         self.stopped = 0
         for trace in self.traces:
             for name, placed in trace.header.objects.items():
@@ -90,9 +90,9 @@ class Oracle:
         if r.event in ("deliver", "duplicate", "arrive"):
             return r.group in self.groups
         if r.event == "receive":
-            return all(self._ended(replica, r.group) for replica, _ in r.received)
-        if r.event == "send" and r.session:
-            return r.session in self.sessions
+            return not r.group or all(self._ended(replica, r.group) for replica, _ in r.received)
+        if r.event == "send":
+            return all(after in self.sessions for after in r.sessions)
         return True
 
     def _ended(self, replica: str, group: str) -> bool:
@@ -127,8 +127,8 @@ class Oracle:
             caller = self.callers[r.sid] = Performed(r.sid, None, "", None, r.i)
             if not r.client:
                 self._blame("A1", f"{r.node} record {r.i}: {r.sid} sends {r.group} but was never started")
-        if r.session:
-            caller.knows |= self.sessions[r.session]
+        for after in r.sessions:
+            caller.knows |= self.sessions[after]
         group = Group(r)
         if r.group in self.groups:
             self._blame("A1", f"{r.node} record {r.i}: group id {r.group} was used twice")
@@ -148,6 +148,8 @@ class Oracle:
                 caller.reads |= bit
             else:
                 caller.knows |= bit
+        if r.client:
+            self.sessions[f"{r.group} sent"] = caller.knows | caller.reads
         for replica in group.dests:
             place = self.places[replica]
             bit = group.bits[place.object]
@@ -247,13 +249,17 @@ class Oracle:
         instance.ended = r
 
     def _receive(self, r: Record) -> None:
+        if not r.group:
+            return  # it never left its node
         caller, group = self.callers[r.sid], self.groups[r.group]
         caller.acted = True
-        for replica, _ in r.received:
+        for replica, status in r.received:
+            if status == "OutcomeUnknown":
+                continue  # an answer without the reply brings nothing
             place = self.places[replica]
             caller.knows |= place.by_invocation[group.invocations[place.object]].knows
         if r.client:
-            self.sessions[r.group] = caller.knows | caller.reads
+            self.sessions[f"{r.group} received"] = caller.knows | caller.reads
 
     def _duplicate(self, r: Record) -> None:
         place = self.places[r.replica]

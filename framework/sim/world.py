@@ -14,6 +14,7 @@ import msgspec
 
 from framework.com.core import Com
 from framework.com.events import (
+    Accepted,
     AnyEffect,
     AnyEvent,
     Arrived,
@@ -60,6 +61,9 @@ class Performer:
     def received(self, node: "SimNode", effect: Received) -> None:
         raise NotImplementedError
 
+    def accepted(self, node: "SimNode", effect: Accepted) -> None:
+        """A client's call has left; for performers whose clients move between nodes."""
+
     def busy(self) -> bool:
         raise NotImplementedError
 
@@ -80,26 +84,34 @@ class SimNode:
         self.paused_until = 0.0
         self._woken: set[Node] = set()
         self._inbox: deque[AnyEvent] = deque()
+        self._working = False
 
     def _record(self, record: Record) -> None:
         self.trace.records.append(record)
 
     def step(self, event: AnyEvent) -> None:
         """Feed an event, or keep it until the node goes on."""
-        now = self.world.now
-        if now < self.paused_until:
-            self.world.at(self.paused_until, lambda: self.step(event))
-            return
         self._inbox.append(event)
-        if len(self._inbox) > 1:
-            return  # it came up while effects are carried out: they go first
-        while self._inbox:
-            event = self._inbox[0]
+        if self.world.now < self.paused_until:
+            self.world.at(self.paused_until, self._work)
+        else:
+            self._work()
+
+    def _work(self) -> None:
+        """Events in the order they came, also those that came while it stood still."""
+        now = self.world.now
+        if self._working:
+            return  # what comes up while effects are carried out waits until they are
+        self._working = True
+        while self._inbox and now >= self.paused_until:
+            event = self._inbox.popleft()
             if type(event) is Writable:
                 self._woken.discard(event.peer)
             for effect in self.com.step(event, now):
                 self._carry_out(effect)
-            self._inbox.popleft()
+        self._working = False
+        if self._inbox:  # a later pause began while it stood still
+            self.world.at(self.paused_until, self._work)
 
     def _carry_out(self, effect: AnyEffect) -> None:
         world = self.world
@@ -117,6 +129,8 @@ class SimNode:
             world.performer.deliver(self, effect)
         elif type(effect) is Received:
             world.performer.received(self, effect)
+        elif type(effect) is Accepted:
+            world.performer.accepted(self, effect)
 
 
 class World:
@@ -215,7 +229,7 @@ class World:
 
     # running
 
-    def run(self, limit: float = 20000.0) -> bool:
+    def run(self, limit: float = 60000.0) -> bool:
         """Until nothing is left to do. False if that is not reached by ``limit``: then something is stuck."""
         for i, node in enumerate(self.nodes.values()):
             self.at(TICK * (i + 1) / (len(self.nodes) + 1), self._ticker(node))

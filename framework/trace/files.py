@@ -79,7 +79,7 @@ def _decode_header(path: Path, text: bytes) -> Header:
         raise BadTrace(f"{path}:1: trace version {version}; this obo reads version {VERSION}")
     try:
         return _header.decode(text)
-    except msgspec.DecodeError as e:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise BadTrace(f"{path}:1: not a trace header: {e}") from None
 
 

@@ -58,7 +58,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     cid: str = ""
     invocation: str = ""  # send: of the first part; the last number of part j is higher by j
     client: str = ""  # for events of a client session
-    session: str = ""  # send: the group whose receipt gave the session its context, at another node
+    sessions: tuple[str, ...] = ()  # send: what the client did at other nodes and brought along: "GROUP sent|received"
     kind: str = ""
     transmission: str = ""
     receipt: str = ""

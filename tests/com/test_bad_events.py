@@ -79,7 +79,7 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("srec of many", {"receipt": SREC}, "srec of 3 destinations: name the source"),
     ("srec from elsewhere", {"receipt": srec(G[0])}, "srec from g@n1, which is not among the destinations"),
-    ("a negative call number", {"call": -1}, "call number -1 is negative or used already"),
+    ("a negative call number", {"call": -1}, "call number -1; the next free one is 0"),
     ("an instance that is not there", {"caller": Sid(99, F[0])}, "no instance or session 99:f@n1 at n1"),
 ]
 
@@ -104,7 +104,7 @@ def test_an_instance_uses_each_call_number_once() -> None:
     sid = running(scene, "g@n1")
     call = submit(caller=sid, kind="async", receipt=None)
     scene.com.step(call, 1.0)
-    assert "call number 1 is negative or used already" in refused(scene, call)
+    assert "call number 1; the next free one is 2" in refused(scene, call)
 
 
 def test_an_instance_that_is_complete_sends_nothing() -> None:

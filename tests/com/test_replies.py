@@ -108,7 +108,7 @@ def test_a_nested_call_is_forgotten_when_all_copies_are_answered() -> None:
             if copy == 1:
                 host.finish(Invocation("ann", (1, n)))
         assert len(host.replies) == 0
-    assert not host.replies._tombs
+    assert len(host.replies._tombs) == 50, "that they were performed is remembered: a late copy is not performed again"
 
 
 def test_what_a_client_has_answers_to_is_forgotten() -> None:
@@ -139,21 +139,34 @@ def test_what_still_runs_is_kept_when_its_client_has_its_answer() -> None:
 
 
 def test_finished_replies_are_bounded() -> None:
-    """Beyond the bound the oldest lose their body, and are still not performed again (A1)."""
+    """Beyond the bound the oldest calls of clients lose their reply, and are still not performed again (A1)."""
     host = Host(16)
+    running = Invocation("long", (1,))
+    host.arrive(running, 1, 0)
     nested = [Invocation("ann", (1, n)) for n in range(200)]
     roots = [Invocation(f"c{n}", (1,)) for n in range(200)]
     for pair in zip(nested, roots, strict=True):
         for invocation in pair:
-            host.arrive(invocation, 2, 0)
+            host.arrive(invocation, 1, 0)
             host.finish(invocation)
-            assert len(host.replies) <= 17
+            assert len(host.replies) <= 16 + 1
     assert host.replies.get(nested[0]) is None
     assert host.replies.get(roots[0]) is None
+    assert host.replies.get(running) is not None
     for invocation in (*nested, *roots):
         assert invocation in host.replies
-        host.arrive(invocation, 2, 0)
+        host.arrive(invocation, 1, 0)
     assert set(host.performed.values()) == {1}
+
+
+def test_a_reply_that_callers_wait_for_is_kept() -> None:
+    """Replicas of a caller must get the same answer: whoever is late, too."""
+    host = Host(16)
+    nested = [Invocation("ann", (1, n)) for n in range(100)]
+    for invocation in nested:
+        host.arrive(invocation, 2, 0)
+        host.finish(invocation)
+    assert all(host.replies.get(invocation) is not None for invocation in nested)
 
 
 def test_one_call_is_not_taken_for_another() -> None:

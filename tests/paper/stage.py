@@ -21,6 +21,7 @@ from typing import Any
 
 from framework.com.core import Com, Limits
 from framework.com.events import (
+    Accepted,
     AnyEffect,
     AnyEvent,
     Arrived,
@@ -31,6 +32,7 @@ from framework.com.events import (
     Outgoing,
     Received,
     Sent,
+    Session,
     Submit,
     Tick,
     Transmit,
@@ -100,7 +102,7 @@ class Actor:
         call = more.pop("call", self.next)
         self.next = max(self.next, call + len(parts))
         way: Transmission = "pcast" if len(parts) > 1 else "mcast" if len(parts[0].replicas) > 1 else "ucast"
-        return Submit(self.who, call, kind, way, parts, receipt, **self._more(more))
+        return Submit(self.who, call, kind, way, parts, receipt, **self._more(call, more))
 
     def collect(self, call: int, receipt: Receipt) -> None:
         self.stage.do(self.node, Collect(self.who, call, receipt))
@@ -110,24 +112,26 @@ class Actor:
         found = [r for r in self.received if r.call == call]
         return [response.replica for response in found[-1].responses] if found else []
 
-    def _more(self, more: dict[str, Any]) -> dict[str, Any]:
+    def _more(self, call: int, more: dict[str, Any]) -> dict[str, Any]:
         return more
 
 
 class Client(Actor):
     """A client. When it moves to another node it brings its session context along (PROTOCOL §4)."""
 
+    session: Session | None = None  # the newest that it was given
+    before: dict[int, Session | None]  # what it had before each call: brought along when it repeats that
     moved = False
 
     def move(self, node: str) -> None:
         self.node = Node(node)
         self.moved = True
 
-    def _more(self, more: dict[str, Any]) -> dict[str, Any]:
-        if self.moved and self.received:
-            self.moved = False
-            last = self.received[-1]
-            more = {"context": last.context, "session": last.group, **more}
+    def _more(self, call: int, more: dict[str, Any]) -> dict[str, Any]:
+        session = self.__dict__.setdefault("before", {}).setdefault(call, self.session)
+        if self.moved and session is not None:
+            more = {"sessions": (session,), **more}
+        self.moved = False
         return more
 
 
@@ -272,6 +276,10 @@ class Stage:
                 self._agenda.append(instance.commit)
         elif isinstance(effect, Received):
             self._actor(effect).received.append(effect)
+            if effect.session is not None:
+                self.clients[effect.client].session = effect.session
+        elif isinstance(effect, Accepted) and effect.client in self.clients:
+            self.clients[effect.client].session = effect.session
 
     def _actor(self, effect: Received) -> Actor:
         return self.clients[effect.client] if effect.client else self.instances[effect.caller]

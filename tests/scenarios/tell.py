@@ -3,6 +3,7 @@
 from typing import Any
 
 from framework.com.events import (
+    Accepted,
     Agreed,
     Deliver,
     Dropped,
@@ -97,7 +98,7 @@ def _received(e: Received) -> str:
     text = f"{who} receives {e.group} by {e.receipt}: {got or 'nothing'}"
     if not e.complete:
         text += ", incomplete"
-    return f"{text}, session context {context(e.context)}" if e.client else text
+    return f"{text}, session context {context(e.session.context)}" if e.session else text
 
 
 def _agreed(e: Agreed) -> str:
@@ -127,7 +128,7 @@ _WORDS: dict[type[Any], Any] = {
     Duplicate: lambda e: f"{e.replica} takes {e.group} for a copy of {e.invocation}",
     Dropped: lambda e: f"drops what {e.peer} sent: {e.why}",
 }
-_SILENT = (Wake, Transmit)
+_SILENT = (Accepted, Wake, Transmit)
 
 
 def frame(target: Node, f: Frame, held: bool = False) -> list[str]:

@@ -108,7 +108,7 @@ class Looks:
         self._count(monkeypatch, Ahead, "_next_before")
         self._count(monkeypatch, Ahead, "_busy")
         self._count(monkeypatch, Ahead, "_before")
-        self._count(monkeypatch, Ahead, "_outside")
+        self._count(monkeypatch, Ahead, "_waits")
 
     def _count(self, monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> None:
         real = getattr(owner, name)
