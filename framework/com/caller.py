@@ -49,6 +49,9 @@ class Call:
 
         As they came: a drec of three responses that are all here receives the first of them only."""
         assert self.receipt is not None
+        if self.receipt.source is not None:  # srec: from this one, whoever else has answered
+            wanted = self.got.get(self.receipt.source)
+            return (wanted,) if wanted is not None else None
         got: list[Replica] = []
         for replica in self.got:
             got.append(replica)

@@ -13,7 +13,7 @@ Copies of one call, made by replicas of the caller or by a client that repeats i
 delivered at a replica when one of them is performed there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import combinations
 
 from framework.sim.verdict import Group, Performed, Place, Verdict, Violation
@@ -45,6 +45,8 @@ class Oracle:
         self._replay()
         self._agreement()
         self._states()
+        self._compatible()
+        self._needless()
         if self.stopped == len(self.traces) and self.traces:
             self._liveness()
         return self.verdict
@@ -114,6 +116,8 @@ class Oracle:
             self._receive(r)
         elif r.event == "duplicate":
             self._duplicate(r)
+        elif r.event == "agree" and r.replica in self.places:
+            self.places[r.replica].agreed[r.group] = r.i
         elif r.event == "state":
             self.places[r.replica].states.append(r)
         elif r.event == "stop":
@@ -154,6 +158,7 @@ class Oracle:
             place = self.places[replica]
             bit = group.bits[place.object]
             place.here |= bit
+            place.groups.append(group)
             if group.invocations[place.object] in place.by_invocation:
                 place.delivered |= bit
 
@@ -170,6 +175,7 @@ class Oracle:
             self._blame("A1", f"{r.replica} performed {invocation} twice, the second time as {r.group}")
             return
         instance = Performed(r.sid, group, invocation, r.footprint, r.i)
+        instance.cid = r.cid
         self._check_before(instance, group, place)
         self._check_alone(instance, place)
         if _clock(r.sid) <= _clock(group.sid):
@@ -180,6 +186,9 @@ class Oracle:
                 instance.knows |= group.bits[name]
         place.performed.append(instance)
         place.by_invocation[invocation] = instance
+        since = place.agreed.get(r.group, r.i)
+        if r.i > since + 1:
+            place.waited.append((instance, since))
         place.delivered |= self.of_invocation[invocation]
         self.callers[r.sid] = instance
 
@@ -247,19 +256,30 @@ class Oracle:
             self._blame("A1", f"{r.node} record {r.i}: {r.sid} ended but is not running")
             return
         instance.ended = r
+        if instance.group is not None:
+            self.places[r.replica].over[instance.group.name] = r.i
 
     def _receive(self, r: Record) -> None:
         if not r.group:
             return  # it never left its node
         caller, group = self.callers[r.sid], self.groups[r.group]
         caller.acted = True
+        if r.complete and not satisfied(r.receipt, group.dests, [replica for replica, _ in r.received]):
+            self._blame("P0 §3.2", f"{r.sid} completed {r.receipt} of {r.group} with {r.received}")
         for replica, status in r.received:
             if status == "OutcomeUnknown":
                 continue  # an answer without the reply brings nothing
+            self._check_answer(r, replica, status)
             place = self.places[replica]
             caller.knows |= place.by_invocation[group.invocations[place.object]].knows
         if r.client:
             self.sessions[f"{r.group} received"] = caller.knows | caller.reads
+
+    def _check_answer(self, r: Record, replica: str, status: str) -> None:
+        place = self.places[replica]
+        ended = place.by_invocation[self.groups[r.group].invocations[place.object]].ended
+        if ended is not None and ended.committed != (status == "ok"):
+            self._blame("A4", f"{r.sid} got {status!r} of {r.group} from {replica}, committed: {ended.committed}")
 
     def _duplicate(self, r: Record) -> None:
         place = self.places[r.replica]
@@ -269,6 +289,7 @@ class Oracle:
         if r.group in place.duplicates:
             self._blame("A1", f"{r.replica} answered the copy {r.group} twice")
         place.duplicates.add(r.group)
+        place.over[r.group] = r.i
 
     # over the whole run
 
@@ -293,6 +314,35 @@ class Oracle:
                         "A3",
                         f"{place.name} delivered {a.invocation} ({a.footprint}) before {b.invocation} "
                         f"({b.footprint}), {other} the other way round",
+                    )
+
+    def _compatible(self) -> None:
+        """Equal compatibility identifiers mean compatible (P3 §4.1, PROTOCOL §3)."""
+        for place in self.places.values():
+            epochs: dict[str, list[Performed]] = {}
+            for instance in place.performed:
+                for other in epochs.setdefault(instance.cid, []):
+                    if place.conflict(instance.footprint, other.footprint):
+                        self._blame(
+                            "P3 §4.1", f"{place.name}: {instance.sid} and {other.sid} conflict, with cid {instance.cid}"
+                        )
+                epochs[instance.cid].append(instance)
+
+    def _needless(self) -> None:
+        """Compatible calls never wait for each other: one that brought no context and was agreed on, but not started
+        at once, must have had a conflicting one before it."""
+        for place in self.places.values():
+            for instance, since in place.waited:
+                if instance.group is None or instance.group.entries:
+                    continue
+                if not any(
+                    place.over.get(other.name, since + 1) > since
+                    and other is not instance.group
+                    and place.conflict(instance.footprint, other.parts[place.object])
+                    for other in place.groups
+                ):
+                    self._blame(
+                        "OBO", f"{place.name} kept {instance.invocation} waiting, but nothing conflicts with it"
                     )
 
     def _states(self) -> None:
@@ -323,6 +373,19 @@ class Oracle:
             for instance in place.performed:
                 if instance.ended is None:
                     self._blame("A8", f"{instance.invocation} at {place.name} never ended")
+
+
+def satisfied(receipt: str, dests: Collection[str], got: Sequence[str]) -> bool:
+    """Do these answers complete a receipt? By what the words mean (PROTOCOL §1), not as com/ decides it."""
+    way, _, detail = receipt.rstrip(")").partition("(")
+    if way == "crec":
+        return set(got) == set(dests)
+    if way == "drec":
+        return len(got) == 1
+    if way == "srec":
+        return len(got) == 1 and detail in ("", got[0])
+    objects = {d.partition("@")[0] for d in dests}
+    return all(sum(g.partition("@")[0] == o for g in got) >= int(detail) for o in objects)
 
 
 def _clock(sid: str) -> int:

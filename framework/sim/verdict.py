@@ -28,14 +28,16 @@ class Verdict(msgspec.Struct):
 class Group:
     """A message group as it was sent."""
 
-    __slots__ = ("act", "before", "bits", "carries", "dests", "invocations", "kind", "parts", "sid")
+    __slots__ = ("act", "before", "bits", "carries", "dests", "entries", "invocations", "kind", "name", "parts", "sid")
 
     def __init__(self, record: Record) -> None:
         self.act = record.invocation  # the same for all copies of this act
         stem, _, number = record.invocation.replace("/", ".").rpartition(".")
         stem = record.invocation[: len(stem) + 1]
         self.invocations = {name: f"{stem}{int(number) + j}" for j, (name, _) in enumerate(record.parts)}
+        self.name = record.group
         self.kind = record.kind
+        self.entries = record.entries
         self.sid = record.sid
         self.parts = dict(record.parts)
         self.dests = {replica for replica, _ in record.dests}
@@ -47,7 +49,7 @@ class Group:
 class Performed:
     """An instance on a replica, or a client session."""
 
-    __slots__ = ("acted", "ended", "footprint", "group", "invocation", "knows", "reads", "sid", "start")
+    __slots__ = ("acted", "cid", "ended", "footprint", "group", "invocation", "knows", "reads", "sid", "start")
 
     def __init__(self, sid: str, group: Group | None, invocation: str, footprint: Footprint | None, start: int) -> None:
         self.sid = sid
@@ -55,6 +57,7 @@ class Performed:
         self.invocation = invocation
         self.footprint = footprint
         self.start = start  # counter of the record that started it
+        self.cid = ""
         self.ended: Record | None = None
         self.knows = 0
         self.reads = 0
@@ -74,6 +77,10 @@ class Place:
         self.here = 0  # bits of messages with this destination
         self.delivered = 0  # bits of those whose invocation was performed here
         self.states: list[Record] = []
+        self.groups: list[Group] = []  # sent to it
+        self.agreed: dict[str, int] = {}  # by group: counter of the record
+        self.over: dict[str, int] = {}  # by group: when it ended, or was found to be a copy
+        self.waited: list[tuple[Performed, int]] = []  # not started at once when agreed: since when
 
     def conflict(self, f: Footprint | None, g: Footprint | None) -> bool:
         """PROTOCOL §1: declared for the methods, and keys that meet in something not read by both."""

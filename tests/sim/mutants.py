@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from framework.com import receipt as receipts
 from framework.com.ahead import Ahead
 from framework.com.caller import Caller
 from framework.com.context import Context
@@ -13,9 +14,10 @@ from framework.com.host import Host, Instance
 from framework.com.link import Link
 from framework.com.order import Order
 from framework.com.past import Past
+from framework.com.receipt import Receipt
 from framework.footprint import Relation
 
-Mutant = tuple[type[Any], str, Callable[..., Any]]
+Mutant = tuple[Any, str, Callable[..., Any]]  # owner, name, replacement
 
 
 def _only_maxima(self: Context) -> Any:
@@ -65,6 +67,15 @@ def _alike_by_destinations(self: Order, before: Any, after: Any) -> bool:
     return before.ordered and after.ordered and before.dests == after.dests
 
 
+def _everything_conflicts(self: Relation, f: Any, real: Any = Relation._meets) -> Any:
+    return tuple(sorted({slot for m in "abcd" for slot in real(self, f)} | {m + "\x00all" for m in "abcd"}))
+
+
+def _one_less(receipt: Receipt, dests: Any, got: Any, real: Any = receipts.complete) -> bool:
+    dests = tuple(dests)
+    return real(Receipt("quorum", receipt.r - 1), dests, got) if receipt.r > 1 else real(receipt, dests, got)
+
+
 def _at_once(*_: Any) -> bool:
     return True
 
@@ -102,6 +113,8 @@ MUTANTS: dict[str, Mutant] = {
     "conflicting requests not in stamp order": (Ahead, "_next_before", _none),
     "no ready condition": (Ahead, "_busy", _none),
     "keys of an index slot forgotten": (Relation, "slots", _first_reader_wins),
+    "compatible requests wait, too": (Relation, "_meets", _everything_conflicts),
+    "a quorum with one answer less": (receipts, "complete", _one_less),
     # A1
     "performed again when a copy arrives": (Host, "_performed", _never),
     "waiting copies are performed, too": (Order, "_void_copies", _none),
