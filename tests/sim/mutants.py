@@ -144,7 +144,9 @@ MUTANTS: dict[str, Mutant] = {
 FOCUS: dict[str, dict[str, object]] = {
     "stamp not above predecessors": {"oneway": 0.5, "later": 0.3, "conflict": 0.5, "ucast": 0.3, "calls": 12},
     "maxima instead of sets in contexts": {"oneway": 0.5, "later": 0.3, "conflict": 0.5, "ucast": 0.3, "calls": 12},
-    "settled before its predecessors": {"repeat": 0.9, "later": 0.6, "conflict": 0.3, "ucast": 0.0, "calls": 10},
+    "settled before its predecessors": {
+        "repeat": 0.9, "oneway": 0.5, "later": 0.3, "conflict": 0.5, "back": 0.6, "wide": 0.7, "clients": 5,
+    },
     "a response always proves delivery": {"back": 0.8, "wide": 0.6, "conflict": 0.5, "oneway": 0.4},
     "joins at any point of its ancestor": {"back": 0.8, "wide": 0.6, "conflict": 0.5},
     "a response does not wait for what came back": {"back": 0.8, "wide": 0.6, "conflict": 0.5},
