@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 from framework.com import receipt as receipts
 from framework.com.caller import Call, Caller
-from framework.com.check import CLOCK, MANY, is_plain
+from framework.com.check import MANY, clock_limit, is_plain
 from framework.com.events import Accepted, Collect, Leave, Received, Sent, Session, Submit
 from framework.com.events import Response as Answer
 from framework.com.host import Instance
@@ -61,7 +61,7 @@ class Calls:
             if wrong or not part.replicas or len(set(part.replicas)) != len(part.replicas):
                 raise BadRequest(f"{part.object} has the replicas {declared}; destinations {part.replicas} are wrong")
             if not is_plain(part.footprint):
-                raise BadRequest(f"the footprint {part.footprint} of a call of {part.object} names a key twice")
+                raise BadRequest(f"{part.footprint!r} of a call of {part.object} is no footprint, or names a key twice")
         if event.transmission == "ucast" and len(event.parts[0].replicas) > 1:
             raise BadRequest(f"ucast goes to one replica, not to {event.parts[0].replicas}")
         if event.receipt is not None:
@@ -88,9 +88,15 @@ class Calls:
         if not 0 <= event.done <= (event.call if caller is None else 0):
             raise BadRequest(f"done {event.done} of call {event.call}: a client has no answers to calls after this one")
         for session in event.sessions if caller is None else ():
-            why = self.com.checker.bad_context(session.context)
-            if why or not 0 <= session.clock < CLOCK:
+            why = self.com.checker.bad_context(session.context) or self._not_sent(session)
+            if why or not 0 <= session.clock < clock_limit(self.com.clock):
                 raise BadRequest(f"session {session.after!r}: {why or f'clock {session.clock} is out of range'}")
+
+    def _not_sent(self, session: Session) -> str:
+        for at, marks in session.context:
+            if any(origin == self.com.node and seq > self._seq.get(at, 0) for origin, seq in marks):
+                return f"it names a request to {at} that {self.com.node} has not sent"
+        return ""
 
     def _send(self, caller: Caller, event: Submit) -> None:
         for session in event.sessions:
@@ -318,6 +324,7 @@ class Calls:
                 caller, call = self._waiting[what]
                 if call.receipt is not None and call.deadline is not None and call.deadline <= now:
                     self._receive(caller, call, tuple(call.got.values()), False)
+        self.relieve()  # who waited behind a call that was given up
 
     def _give_up(self, client: str, call: int, now: float) -> None:
         """A client call that waits for a peer past its deadline: it has not left and never will."""

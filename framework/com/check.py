@@ -17,7 +17,7 @@ from framework.com.messages import (
 )
 from framework.com.view import Directory
 from framework.errors import BadMessage
-from framework.footprint import Footprint
+from framework.footprint import READ, WRITE, Footprint
 from framework.ids import Node, ObjectName, Replica, node_of, object_of
 
 AHEAD = 1 << 40  # no clock is ahead of another by so much
@@ -29,19 +29,29 @@ _LONG = 1 << 20  # most marks of one message above the contiguous parts
 Arrivals = dict[tuple[Node, Replica], int]
 
 
+def clock_limit(clock: int) -> int:
+    """Clocks and stamps from elsewhere must stay below this."""
+    return min(CLOCK, clock + AHEAD)
+
+
 def is_plain(footprint: Footprint) -> bool:
-    """Does it name each key once?"""
+    """Is it what its type says, and does it name each key once?"""
     keys = footprint.keys
-    return keys is None or len(keys) < 2 or len({k for k, _ in keys}) == len(keys)
+    if not isinstance(footprint.method, str):
+        return False
+    if keys is None:
+        return True
+    return len({k for k, mode in keys if isinstance(k, str) and mode in (READ, WRITE)}) == len(keys)
 
 
 class _Where:
     """A message of a frame, put in words only when there is something to say about it."""
 
-    __slots__ = ("frame", "index")
+    __slots__ = ("frame", "index", "limit")
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: Frame, limit: int) -> None:
         self.frame = frame
+        self.limit = limit  # of stamps
         self.index = -1
 
     def __str__(self) -> str:
@@ -65,12 +75,12 @@ class Checker:
                 f"frame {frame.number} from {peer}: view {frame.view}, but {self.node} is in view "
                 f"{self.directory.view.version}"
             )
-        if not 0 <= frame.clock < min(CLOCK, clock + AHEAD):
+        if not 0 <= frame.clock < clock_limit(clock):
             raise BadMessage(f"frame {frame.number} from {peer}: clock {frame.clock} is out of range")
 
-    def messages(self, frame: Frame, arrived: Arrivals | None) -> None:
+    def messages(self, frame: Frame, arrived: Arrivals | None, clock: int) -> None:
         """The messages of a frame. ``arrived`` has the last number of each origin, if it is next in order."""
-        where = _Where(frame)
+        where = _Where(frame, clock_limit(clock))
         for message in frame.messages:
             where.index += 1
             if message.view != frame.view:
@@ -129,7 +139,7 @@ class Checker:
         for part in parts:
             if not is_plain(part.footprint):
                 raise BadMessage(f"{where}: the footprint {part.footprint} of {part.object} names a key twice")
-        if not 0 < number < MANY or min(d.seq for d in dests) < 1 or max(d.seq for d in dests) >= MANY:
+        if not 0 < number < where.limit or min(d.seq for d in dests) < 1 or max(d.seq for d in dests) >= MANY:
             raise BadMessage(f"{where}: number {number} or a sequence number is out of range")
 
     def _shape(self, replicas: tuple[Replica, ...], objects: tuple[ObjectName, ...], where: _Where) -> None:
@@ -140,7 +150,7 @@ class Checker:
             raise BadMessage(f"{where}: parts {list(objects)} do not fit the destinations {list(replicas)}")
 
     def _proposal(self, m: Proposal, where: _Where) -> None:
-        if not 0 < m.number < MANY:
+        if not 0 < m.number < where.limit:
             raise BadMessage(f"{where}: proposes {m.number}, out of range")
         announce: Announce | None = m.announce
         if announce is not None:

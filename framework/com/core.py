@@ -173,10 +173,10 @@ class Com:
     def _check_messages(self, frame: Frame, ready: list[Frame]) -> None:
         """What comes early is examined at once, but for the numbers of its requests."""
         if not ready:
-            self.checker.messages(frame, None)
+            self.checker.messages(frame, None, self.clock)
         arrived, new = _Arrived(self.hosts), set()
         for each in ready:
-            self.checker.messages(each, arrived)
+            self.checker.messages(each, arrived, self.clock)
             for message in each.messages:
                 if isinstance(message, Request):
                     self.hosts[message.target].check_announced(message)
