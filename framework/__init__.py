@@ -3,8 +3,6 @@
 These are the public names; the rooms behind them are in ARCHITECTURE.md.
 """
 
-from importlib.metadata import PackageNotFoundError, version
-
 from framework.declare import Object, conflict_matrix, method
 from framework.errors import (
     Aborted,
@@ -19,11 +17,7 @@ from framework.errors import (
     ResourceExhausted,
     Unavailable,
 )
-
-try:
-    __version__ = version("obo")
-except PackageNotFoundError:  # run from a checkout that is not installed
-    __version__ = "0+unknown"
+from framework.version import __version__
 
 __all__ = [
     "Aborted",
