@@ -6,6 +6,7 @@ once, loudly, and so is its return.
 
 import asyncio
 import logging
+import random
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,8 @@ log = logging.getLogger(__name__)
 
 NODE, VIEW = "obo-node", "obo-view"  # metadata of the hello
 FIRST_ANSWER = 3.0  # seconds in which a peer that was dialled must say who it is
+STOOD = 5.0  # a stream that breaks sooner is a fault that comes again: pause longer each time
+LONGEST_PAUSE = 5.0
 _BACKOFF = wait_random_exponential(multiplier=0.05, max=1.0)
 
 
@@ -67,7 +70,7 @@ class Peers:
 
     async def _dial(self, line: Line) -> None:
         """One stream after the other; the pauses begin anew after each that stood."""
-        told = False
+        told, short = False, 0
 
         def not_reached(state: Any) -> None:
             nonlocal told
@@ -77,15 +80,18 @@ class Peers:
 
         while True:
             attempts = AsyncRetrying(wait=_BACKOFF, retry=retry_if_exception_type(NotReached), before_sleep=not_reached)
-            why: str = await attempts(self._one_stream, line)
+            stream: tuple[str, float] = await attempts(self._one_stream, line)
+            why, lasted = stream
             told = False
             log.warning("%s is lost: %s", line.peer, why)
-            await asyncio.sleep(0.05)
+            short = 0 if lasted > STOOD else min(short + 1, 10)
+            await asyncio.sleep(random.uniform(0.5, 1.0) * min(0.02 * 2**short, LONGEST_PAUSE))
 
     def _address(self, line: Line) -> str:
         return self._addresses[line.peer]
 
-    async def _one_stream(self, line: Line) -> str:
+    async def _one_stream(self, line: Line) -> tuple[str, float]:
+        """Why the stream broke, and how long it stood."""
         async with grpc.aio.insecure_channel(
             self._address(line), options=options.channel(self._max_message)
         ) as channel:
@@ -105,7 +111,8 @@ class Peers:
             async def write(data: bytes) -> None:
                 await call.write(Frame(data=data))
 
-            return await line.carry(read, write)
+            began = asyncio.get_running_loop().time()
+            return await line.carry(read, write), asyncio.get_running_loop().time() - began
 
     # accepting
 

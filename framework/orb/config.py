@@ -10,7 +10,7 @@
 
     [serve]                       # optional; flags and OBO_... in the environment go before it
     trace = "out/trace"
-    workers = 32
+    workers = 256
 
 Everything that can be wrong is found before a node starts, and the error names the file and the entry.
 """
@@ -39,7 +39,7 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
 
 class Serve(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     trace: str | None = None
-    workers: int = 32  # threads for methods that are a plain def
+    workers: int = 256  # threads for methods that are a plain def
     max_message: int = MAX_MESSAGE
 
 
