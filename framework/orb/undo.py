@@ -17,8 +17,6 @@ import copy
 from collections.abc import Iterator
 from typing import Any, Final
 
-_PLAIN = (int, float, str, bytes, bool, type(None), complex, frozenset)
-
 
 class _Missing:
     def __repr__(self) -> str:
@@ -27,6 +25,11 @@ class _Missing:
 
 MISSING: Final = _Missing()
 
+_PLAIN = (int, float, str, bytes, bool, type(None), complex, frozenset, _Missing)
+_CONTAINERS = (dict, list, set)
+
+Path = tuple[Any, ...]
+
 
 class Undo:
     """The changes that one instance has made to ``state``, the attributes of its object."""
@@ -34,7 +37,7 @@ class Undo:
     def __init__(self, state: dict[str, Any]) -> None:
         self._state = state
         self._before: dict[str, Any] | None = None
-        self._log: list[_Put | _Elements | _List] = []
+        self._log: list[_Change] = []
 
     def begin(self) -> None:
         """From here on this instance alone changes the state."""
@@ -43,13 +46,16 @@ class Undo:
     def pause(self) -> None:
         """Others may change it from here on."""
         if self._before is not None:
-            self._log += _changes(self._before, self._state, set())
+            self._log += _changes((), self._before, self._state, set())
             self._before = None
 
     def take_back(self) -> None:
         self.pause()
         while self._log:
-            self._log.pop().undo()
+            change = self._log.pop()
+            found = _find(self._state, change.path)
+            if type(found) is dict:
+                change.undo(found)
 
 
 def copied(value: Any) -> Any:
@@ -66,57 +72,47 @@ def copied(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
-class _Put:
-    """An attribute or the value of a key: ``old`` became ``new``."""
+class _Change:
+    """``old`` became ``new`` at ``key`` of the dict that ``path`` leads to; the attributes are such a dict, too."""
 
-    def __init__(self, where: dict[Any, Any], key: Any, old: Any, new: Any) -> None:
-        self.where, self.key, self.old, self.new = where, key, old, new
+    def __init__(self, path: Path, key: Any, old: Any, new: Any) -> None:
+        self.path, self.key, self.old, self.new = path, key, old, new
 
-    def undo(self) -> None:
-        now = self.where.get(self.key, MISSING)
-        if _same(now, self.new):
-            if self.old is MISSING:
-                del self.where[self.key]
-            else:
-                self.where[self.key] = self.old
+    def undo(self, where: dict[Any, Any]) -> None:
+        now = where.get(self.key, MISSING)
+        if type(self.old) is set and type(self.new) is set and type(now) is set:
+            now -= self.new - self.old
+            now |= self.old - self.new
+        elif _same(now, self.new):
+            self._restore(where, now)
         elif all(map(_is_number, (now, self.old, self.new))):
-            self.where[self.key] = _number(now) + _number(self.old) - _number(self.new)
+            where[self.key] = _number(now) + _number(self.old) - _number(self.new)
+
+    def _restore(self, where: dict[Any, Any], now: Any) -> None:
+        if self.old is MISSING:
+            del where[self.key]
+        elif type(self.old) is list and type(now) is list:
+            now[:] = self.old
+        else:
+            where[self.key] = self.old
 
 
-class _Elements:
-    def __init__(self, where: set[Any], added: set[Any], removed: set[Any]) -> None:
-        self.where, self.added, self.removed = where, added, removed
-
-    def undo(self) -> None:
-        self.where -= self.added
-        self.where |= self.removed
-
-
-class _List:
-    def __init__(self, where: list[Any], old: list[Any], new: list[Any]) -> None:
-        self.where, self.old, self.new = where, old, new
-
-    def undo(self) -> None:
-        if self.where == self.new:
-            self.where[:] = self.old
-
-
-def _changes(before: dict[Any, Any], now: dict[Any, Any], seen: set[int]) -> Iterator[_Put | _Elements | _List]:
+def _changes(path: Path, before: dict[Any, Any], now: dict[Any, Any], seen: set[int]) -> Iterator[_Change]:
     if id(now) in seen:  # one dict under two names: its changes are taken back once
         return
     seen.add(id(now))
     for key in [*before, *(k for k in now if k not in before)]:
         old, new = before.get(key, MISSING), now.get(key, MISSING)
         if type(old) is dict and type(new) is dict:
-            yield from _changes(old, new, seen)
-        elif type(old) is set and type(new) is set:
-            if old != new:
-                yield _Elements(new, new - old, old - new)
-        elif type(old) is list and type(new) is list:
-            if not _same(old, new):
-                yield _List(new, old, copied(new))
+            yield from _changes((*path, key), old, new, seen)
         elif not _same(old, new):
-            yield _Put(now, key, old, copied(new))
+            yield _Change(path, key, old, copied(new) if type(new) in _CONTAINERS else new)
+
+
+def _find(state: Any, path: Path) -> Any:
+    for key in path:
+        state = state.get(key) if type(state) is dict else None
+    return state
 
 
 def _same(a: Any, b: Any) -> bool:
