@@ -6,13 +6,15 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from framework.orb.config import read
 from framework.orb.loops import new_loop
-from framework.orb.node import Node
+
+if TYPE_CHECKING:
+    from framework.orb.node import Node
 
 log = logging.getLogger("framework.serve")
 
@@ -36,6 +38,8 @@ def run(
         format=f"%(asctime)s {node} %(levelname)s %(name)s: %(message)s",
         stream=sys.stderr,
     )
+    from framework.orb.node import Node
+
     cluster = read(config)
     where = trace or (Path(cluster.serve.trace) if cluster.serve.trace else None)
     sys.setswitchinterval(0.0005)  # a busy method must not keep the loop waiting for its usual 5 ms
@@ -43,7 +47,7 @@ def run(
         runner.run(_serve(lambda: Node(cluster, node, where), drain))
 
 
-async def _serve(make: Callable[[], Node], drain: float) -> None:
+async def _serve(make: "Callable[[], Node]", drain: float) -> None:
     node = make()
     loop = asyncio.get_running_loop()
     asked, at_once = asyncio.Event(), asyncio.Event()
