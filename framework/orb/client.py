@@ -15,9 +15,10 @@ import asyncio
 import threading
 from collections.abc import Coroutine, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, overload
 
 from framework.com.receipt import CREC, DREC, Receipt
+from framework.declare import Object
 from framework.errors import BadRequest
 from framework.orb.config import split_address
 from framework.orb.home import TIMEOUT, Home
@@ -25,6 +26,7 @@ from framework.orb.loops import new_loop
 from framework.orb.proxy import Face
 
 R = TypeVar("R")
+T = TypeVar("T", bound=Object)
 
 #: Receipts for ``with_(receipt=...)``; without one a call takes a majority.
 ALL: Receipt = CREC
@@ -53,6 +55,14 @@ class Orb(Face):
 
     def _later(self, work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    @overload
+    def object(self, cls: type[T], name: str) -> T: ...
+    @overload
+    def object(self, cls: str) -> Any: ...
+    def object(self, cls: type[T] | str, name: str | None = None) -> Any:
+        """A proxy: typed by a class, or by name alone."""
+        return self._proxy(cls, name)
 
     def look(self, what: Literal["objects", "status"]) -> Any:
         """What the home node says about the objects, or about itself."""

@@ -5,7 +5,7 @@ what a user types into acts. Whether a face waits or gives something to await is
 """
 
 from collections.abc import Coroutine, Sequence
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, Protocol, overload
 
 import msgspec
 
@@ -17,8 +17,6 @@ from framework.errors import BadRequest
 from framework.ids import Replica
 from framework.orb.messages import Act, Ask
 from framework.orb.outcome import Outcome, Reply, replies
-
-T = TypeVar("T", bound=Object)
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -135,11 +133,14 @@ class Face:
         raise NotImplementedError
 
     @overload
-    def object(self, cls: type[T], name: str) -> T: ...
+    def object(self, cls: type[Object], name: str) -> Any: ...
     @overload
     def object(self, cls: str) -> Any: ...
-    def object(self, cls: type[T] | str, name: str | None = None) -> Any:
-        """A proxy: typed by a class, or by name alone."""
+    def object(self, cls: type[Object] | str, name: str | None = None) -> Any:
+        """A proxy: of a class, whose signatures are then checked here, or by name alone."""
+        return self._proxy(cls, name)
+
+    def _proxy(self, cls: type[Object] | str, name: str | None) -> Any:
         if isinstance(cls, str):
             return Proxy(self, cls, None)
         if name is None:
