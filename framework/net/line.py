@@ -37,7 +37,7 @@ class Line:
         self._out: deque[bytes] = deque()
         self._woken = False
         self._bell = asyncio.Event()
-        self._stream: asyncio.Future[None] | None = None  # the stream in use; done when a newer one takes its place
+        self._stream: asyncio.Future[str] | None = None  # the stream in use; done, with the reason, when it is to end
 
     @property
     def up(self) -> bool:
@@ -52,12 +52,17 @@ class Line:
             self._out.append(data)
             self._bell.set()
 
+    def close(self) -> None:
+        if self._stream is not None and not self._stream.done():
+            self._stream.set_result("closed here")
+
     async def carry(
         self, read: Callable[[], Awaitable[bytes | None]], write: Callable[[bytes], Awaitable[None]]
     ) -> str:
         """Use a stream until it breaks; say why it did. A newer stream takes the place of an older one."""
-        if self._stream is not None:
-            self._stream.set_result(None)
+        if self._stream is not None and not self._stream.done():
+            self._stream.set_result("a newer stream took its place")
+        mine: asyncio.Future[str]
         mine = self._stream = asyncio.get_running_loop().create_future()
         self._out.clear()
         log.info("%s is connected", self.peer)
@@ -66,7 +71,7 @@ class Line:
         try:
             self._driver.connected(self.peer)
             await asyncio.wait((reader, writer, mine), return_when=asyncio.FIRST_COMPLETED)
-            return "a newer stream took its place" if mine.done() else _why(reader if reader.done() else writer)
+            return mine.result() if mine.done() else _why(reader if reader.done() else writer)
         finally:
             for task in (reader, writer):
                 task.cancel()
@@ -78,7 +83,7 @@ class Line:
         while (data := await read()) is not None:
             self._driver.arrived(self.peer, data)
 
-    async def _write(self, write: Callable[[bytes], Awaitable[None]], mine: "asyncio.Future[None]") -> None:
+    async def _write(self, write: Callable[[bytes], Awaitable[None]], mine: "asyncio.Future[str]") -> None:
         while self._stream is mine:
             if self._woken and not self._out:
                 self._woken = False
@@ -97,4 +102,6 @@ def _why(task: "asyncio.Future[None]") -> str:
     if isinstance(error, BadMessage):
         return f"it sent what cannot be used: {error}"
     details = getattr(error, "details", None)
+    if not callable(details):  # neither the network nor the peer
+        log.error("a stream ended by a fault of this node", exc_info=error)
     return str(details() if callable(details) else "") or f"{type(error).__name__}: {error}"

@@ -47,6 +47,7 @@ class Peers:
         self._view = view
         self._max_message = max_message
         self.lines = {peer: Line(peer, driver) for peer in addresses if peer != node}
+        self._stopping = False
         self._dialling: list[asyncio.Task[None]] = []
 
     def serve_on(self, server: Any) -> None:
@@ -59,8 +60,11 @@ class Peers:
                 self._dialling.append(asyncio.ensure_future(self._dial(line)))
 
     async def stop(self) -> None:
+        self._stopping = True
         for task in self._dialling:
             task.cancel()
+        for line in self.lines.values():
+            line.close()
         await asyncio.gather(*self._dialling, return_exceptions=True)
 
     def up(self, peer: Node) -> bool:
@@ -133,7 +137,8 @@ class Peers:
             await context.write(Frame(data=data))
 
         why = await self.lines[peer].carry(read, write)
-        log.warning("%s is lost: %s", peer, why)
+        if not self._stopping:
+            log.warning("%s is lost: %s", peer, why)
 
     def _fault(self, peer: Node, view: str) -> str:
         if peer not in self.lines:

@@ -49,9 +49,12 @@ class Dispatch:
         task.add_done_callback(self._tasks.discard)
 
     async def _perform(self, sid: Sid, performance: Performance) -> None:
-        completed = await performance.perform()
-        del self._running[sid]
-        self._stage.feed(completed)
+        try:
+            completed = await performance.perform()
+            del self._running[sid]
+            self._stage.feed(completed)
+        except Exception:
+            log.exception("instance %s could not be completed: this is a fault of the framework", sid)
 
     def received(self, effect: Received) -> None:
         self._running[effect.caller].received(effect)

@@ -104,7 +104,10 @@ class Node:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK)
-            self.feed(Tick())
+            try:
+                self.feed(Tick())
+            except Exception:
+                log.exception("a tick failed: this is a fault of the framework")
 
     # life
 

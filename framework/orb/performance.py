@@ -78,7 +78,7 @@ class Performance:
             values = self._begin()
             with performing(_Surroundings(self._invocation, self._envelope.time, NestedOrb(self, self._loop))):
                 return True, self._method.pack_result(self._bound()(*values))
-        except Exception as error:
+        except BaseException as error:  # also SystemExit: a method does not end the node
             return self._raised(error)
 
     async def _in_loop(self) -> tuple[bool, bytes]:
@@ -86,7 +86,10 @@ class Performance:
             values = self._begin()
             with performing(_Surroundings(self._invocation, self._envelope.time, NestedAsyncOrb(self))):
                 return True, self._method.pack_result(await self._bound()(*values))
-        except Exception as error:
+        except BaseException as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # the node stops at once
+                raise
             return self._raised(error)
 
     def _bound(self) -> Callable[..., Any]:
@@ -99,7 +102,7 @@ class Performance:
             self._undo.begin()
         return values
 
-    def _raised(self, error: Exception) -> tuple[bool, bytes]:
+    def _raised(self, error: BaseException) -> tuple[bool, bytes]:
         if self._undo is not None:
             self._undo.take_back()
         return False, failure(error)

@@ -7,7 +7,7 @@ repeats what was not answered under the same numbers.
 import asyncio
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import grpc
@@ -88,7 +88,7 @@ class Sessions:
         client = self._clients.get(name)
         if client is None:
             client = self._clients[name] = _Client(self, name)
-        await client.serve(context)
+        await client.serve(context, first.messages[1:])
 
     def forget(self, client: "_Client") -> None:
         if self._clients.get(client.name) is client:
@@ -114,7 +114,7 @@ class _Client:
         self._stream: asyncio.Future[None] | None = None
         self._going: asyncio.TimerHandle | None = None
 
-    async def serve(self, context: Any) -> None:
+    async def serve(self, context: Any, first: Sequence[bytes]) -> None:
         if self._stream is not None and not self._stream.done():
             self._stream.set_result(None)
         if self._going is not None:
@@ -122,7 +122,7 @@ class _Client:
         mine = self._stream = asyncio.get_running_loop().create_future()
         self._out = []
         self._say(Welcome(self._sessions.node, self._sessions.view))
-        reader = asyncio.ensure_future(self._read(context))
+        reader = asyncio.ensure_future(self._read(context, first))
         writer = asyncio.ensure_future(self._write(context, mine))
         try:
             await asyncio.wait((reader, writer, mine), return_when=asyncio.FIRST_COMPLETED)
@@ -141,14 +141,18 @@ class _Client:
         if self._stream is not None and not self._stream.done():
             self._stream.set_result(None)
 
-    async def _read(self, context: Any) -> None:
-        while (packet := await context.read()) is not grpc.aio.EOF:
-            for data in packet.messages:
+    async def _read(self, context: Any, messages: Sequence[bytes]) -> None:
+        while True:
+            for data in messages:
                 message = to_node(data)
                 if isinstance(message, Bye):
                     self._sessions.forget(self)
                     return
                 self._take(message)
+            packet = await context.read()
+            if packet is grpc.aio.EOF:
+                return
+            messages = packet.messages
 
     async def _write(self, context: Any, mine: "asyncio.Future[None]") -> None:
         while self._stream is mine:
@@ -206,11 +210,10 @@ class _Client:
         self.in_flight.discard(effect.call)
         self._say(Answer(effect.call, effect.complete, effect.responses, effect.context, effect.group))
 
-    def _pick(self, replicas: tuple[Replica, ...] | Any) -> Replica:
+    def _pick(self, replicas: Sequence[Replica]) -> Replica:
         """Reads are performed at home where that is possible."""
         here = [r for r in replicas if node_of(r) == self._sessions.node]
-        found: Replica = here[0] if here else replicas[0]
-        return found
+        return here[0] if here else replicas[0]
 
 
 class _Acceptor(SessionServicer):

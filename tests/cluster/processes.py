@@ -5,11 +5,12 @@ import queue
 import signal
 import subprocess
 import threading
+import time
 from contextlib import contextmanager
 
 from framework.orb.config import parse
 from tests.cli.run_obo import COMMAND, surroundings
-from tests.orb.cluster import toml
+from tests.orb.cluster import OBJECTS, toml
 
 WAIT = 20.0
 
@@ -40,6 +41,13 @@ class Process:
             raise AssertionError(f"{self.name} does not say {words!r}: {self.log}") from None
         assert words in line, (line, self.log)
 
+    def hears(self, words):
+        """Wait for a line of the log."""
+        end = time.monotonic() + WAIT
+        while not any(words in line for line in self.log):
+            assert time.monotonic() < end, self.log
+            time.sleep(0.01)
+
     def send(self, number):
         os.kill(self.process.pid, number)
 
@@ -48,8 +56,8 @@ class Process:
 
 
 class Processes:
-    def __init__(self, ports, directory):
-        text = toml(ports)
+    def __init__(self, ports, directory, objects):
+        text = toml(ports, objects)
         self.config = directory / "cluster.toml"
         self.config.write_text(text)
         self.addresses = dict(parse(text).addresses)
@@ -82,10 +90,10 @@ class Processes:
 
 
 @contextmanager
-def processes(ports, directory):
+def processes(ports, directory, objects=OBJECTS):
     made = None
     try:
-        made = Processes(ports, directory)
+        made = Processes(ports, directory, objects)
         yield made
     finally:
         if made is not None:

@@ -2,7 +2,10 @@
 
 import json
 import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +14,11 @@ from framework.sim.oracle import judge
 from framework.trace.check import load
 from objects.bank import Bank
 from objects.counter import Counter
-from tests.cli.run_obo import obo
+from tests.cli.run_obo import obo, surroundings
 from tests.cluster.processes import processes
+
+EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "cluster.toml"
+TRAVEL = EXAMPLE.read_text()[EXAMPLE.read_text().index("[objects.bank]") :]
 
 
 def judged(run):
@@ -105,6 +111,36 @@ def test_the_commands(ports, tmp_path):
         assert done.returncode == 1, done.stderr
         told = [json.loads(line) for line in done.stdout.splitlines()]
         assert "error" in told[0] and told[1]["node"] == "n2" and told[1]["links"]["n3"]["up"]
+
+
+def test_a_second_sigterm_stops_at_once(ports, tmp_path):
+    with processes(ports(3), tmp_path) as run, connect(run.at("n1"), timeout=30) as orb:
+        later = orb.object("odd").slow.submit(20.0)
+        read = orb.object("bank").deposit("ann", 1)  # the slow one has been sent before it
+        assert read is None and not later.done()
+        process = run.nodes["n1"]
+        process.send(signal.SIGTERM)
+        process.hears("draining")
+        process.send(signal.SIGTERM)
+        assert process.wait() == 0
+        assert any("stopped with" in line for line in process.log)
+
+
+def test_the_example(ports, tmp_path):
+    numbers = ports(3)
+    with processes(numbers, tmp_path, TRAVEL) as run:
+        done = subprocess.run(
+            [sys.executable, "-m", "examples.hello", run.at("n1", "n2", "n3")],
+            env=surroundings(),
+            capture_output=True,
+            encoding="utf-8",
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "ann has 10 and bob has 56" in done.stdout and "hotel@n3 booked number 1" in done.stdout
+        run.stop()
+        judged(run)
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,10 @@ def test_errors_say_whose_fault_it_was(play):
         assert "hidden" not in str(caught.value.__notes__).replace('secret = "hidden"', "")
         with pytest.raises(RemoteError, match="annotation"):
             await orb.object("odd").lies()
+        with pytest.raises(RemoteError, match="SystemExit"):
+            await orb.object("odd").leaves()
+        with pytest.raises(RemoteError, match="CancelledError"):
+            await orb.object("odd").gives_up()
         assert await orb.object("odd").read() == []
 
     play(act)

@@ -1,12 +1,8 @@
 """Objects for tests: they call others, wait, raise, and ask for time and chance."""
 
 import asyncio
-import threading
 
 from framework import Object, conflict_matrix, method
-
-#: Instances of Meeting that are inside at the same time; for tests in one process.
-INSIDE = threading.Semaphore(0)
 
 
 @conflict_matrix(pay=("total",), pay_async=("total",), fail_after=("total",))
@@ -84,6 +80,16 @@ class Odd(Object):
         self.log.append("wrong")
         secret = "hidden"
         return len(secret) // 0
+
+    @method
+    def leaves(self) -> None:
+        self.log.append("leaves")
+        raise SystemExit(3)
+
+    @method
+    async def gives_up(self) -> None:
+        self.log.append("gives up")
+        raise asyncio.CancelledError
 
     @method
     def lies(self) -> int:
