@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -45,6 +47,21 @@ def run(
     sys.setswitchinterval(0.0005)  # a busy method must not keep the loop waiting for its usual 5 ms
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(_serve(lambda: Node(cluster, node, where), drain))
+    _leave(node)
+
+
+def _leave(node: str) -> None:
+    """Python waits at the end for threads that perform methods; a method that never ends must not keep the node."""
+    sys.stdout.flush()
+    if any(t.name.startswith(f"obo-{node}") and _stays(t) for t in threading.enumerate()):
+        log.warning("a method is still being performed; it is left alone")
+        logging.shutdown()
+        os._exit(0)
+
+
+def _stays(thread: threading.Thread) -> bool:
+    thread.join(0.2)
+    return thread.is_alive()
 
 
 async def _serve(make: "Callable[[], Node]", drain: float) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import grpc
 import grpc.aio
-from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
+from tenacity import AsyncRetrying, RetryCallState, wait_random_exponential
 
 from framework.ids import Node
 from framework.net import options
@@ -65,7 +65,11 @@ class Peers:
             task.cancel()
         for line in self.lines.values():
             line.close()
-        await asyncio.gather(*self._dialling, return_exceptions=True)
+        if self._dialling:
+            done, _ = await asyncio.wait(self._dialling, timeout=1.0)
+            for task in done:
+                if not task.cancelled():
+                    task.exception()  # the last attempt may have failed: nobody asks any more
 
     def up(self, peer: Node) -> bool:
         return self.lines[peer].up
@@ -82,14 +86,18 @@ class Peers:
                 told = True
                 log.warning("%s at %s cannot be reached: %s", line.peer, self._address(line), state.outcome.exception())
 
-        while True:
-            attempts = AsyncRetrying(wait=_BACKOFF, retry=retry_if_exception_type(NotReached), before_sleep=not_reached)
+        while not self._stopping:
+            attempts = AsyncRetrying(wait=_BACKOFF, retry=self._again, before_sleep=not_reached)
             stream: tuple[str, float] = await attempts(self._one_stream, line)
             why, lasted = stream
             told = False
             log.warning("%s is lost: %s", line.peer, why)
             short = 0 if lasted > STOOD else min(short + 1, 10)
             await asyncio.sleep(random.uniform(0.5, 1.0) * min(0.02 * 2**short, LONGEST_PAUSE))
+
+    def _again(self, state: RetryCallState) -> bool:
+        assert state.outcome is not None
+        return isinstance(state.outcome.exception(), NotReached) and not self._stopping
 
     def _address(self, line: Line) -> str:
         return self._addresses[line.peer]
@@ -101,7 +109,8 @@ class Peers:
         ) as channel:
             call = LinkStub(channel).Exchange(metadata=hello(self.node, self._view))
             try:
-                first = await asyncio.wait_for(call.initial_metadata(), FIRST_ANSWER)
+                async with asyncio.timeout(FIRST_ANSWER):  # wait_for can lose a cancellation (Python 3.11)
+                    first = await call.initial_metadata()
                 said = dict(first) if first else {}
                 if said.get(NODE) != line.peer:  # an error comes without metadata of ours
                     raise NotReached(await call.details() if call.done() else f"{said.get(NODE)!r} answers there")

@@ -80,6 +80,7 @@ class Home:
         self._context: WireContext = ()
         self._session: GroupId | None = None
         self._why = "not tried yet"
+        self._closed = False
         self._move = asyncio.Event()
         self._keeping = asyncio.ensure_future(self._keep())
 
@@ -124,8 +125,9 @@ class Home:
                     await self._move.wait()
             except TimeoutError:
                 pass
+        self._closed = True
         self._keeping.cancel()
-        await asyncio.gather(self._keeping, return_exceptions=True)
+        await asyncio.wait((self._keeping,), timeout=1.0)
         for pending in self._calls.values():
             if not pending.answer.done():
                 pending.answer.set_exception(Unavailable("the client was closed"))
@@ -201,10 +203,11 @@ class Home:
         addresses = cycle(self._addresses)
 
         async def one() -> None:
-            await self._one_home(next(addresses))
+            if not self._closed:
+                await self._one_home(next(addresses))
 
         wait = wait_random_exponential(multiplier=0.02, max=1.0)
-        while True:
+        while not self._closed:
             await AsyncRetrying(wait=wait, retry=retry_if_exception_type(NotReached))(one)
             await asyncio.sleep(0)
 

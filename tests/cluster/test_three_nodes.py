@@ -113,9 +113,10 @@ def test_the_commands(ports, tmp_path):
         assert "error" in told[0] and told[1]["node"] == "n2" and told[1]["links"]["n3"]["up"]
 
 
-def test_a_second_sigterm_stops_at_once(ports, tmp_path):
+@pytest.mark.parametrize("method", ["slow", "blocks"])
+def test_a_second_sigterm_stops_at_once(ports, tmp_path, method):
     with processes(ports(3), tmp_path) as run, connect(run.at("n1"), timeout=30) as orb:
-        later = orb.object("odd").slow.submit(20.0)
+        later = getattr(orb.object("odd"), method).submit(60.0)
         read = orb.object("bank").deposit("ann", 1)  # the slow one has been sent before it
         assert read is None and not later.done()
         process = run.nodes["n1"]

@@ -1,6 +1,7 @@
 """Objects for tests: they call others, wait, raise, and ask for time and chance."""
 
 import asyncio
+import time
 
 from framework import Object, conflict_matrix, method
 
@@ -99,6 +100,10 @@ class Odd(Object):
     @method
     async def slow(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    @method
+    def blocks(self, seconds: float) -> None:
+        time.sleep(seconds)
 
     @method(readonly=True)
     def read(self) -> list[str]:
