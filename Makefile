@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check sim bench fig9 clean
+.PHONY: help setup demo test check proto sim bench fig9 clean
 
 help:          ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -30,6 +30,10 @@ check: $(READY)  ## ruff, mypy --strict, architecture
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_architecture.py
+
+proto: $(READY)  ## generate framework/net/wire from proto/
+	$(BIN)/python -m grpc_tools.protoc -Iframework/net/wire=proto --python_out=. --pyi_out=. --grpc_python_out=. \
+		framework/net/wire/com.proto framework/net/wire/orb.proto
 
 sim: $(READY)    ## the seeded world, 2000 seeds
 	$(BIN)/obo sim --seeds 0:2000

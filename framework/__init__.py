@@ -1,9 +1,11 @@
 """OBO: distributed objects that are ordered only where order matters.
 
-These are the public names; the rooms behind them are in ARCHITECTURE.md.
+These are the public names; the rooms behind them are in ARCHITECTURE.md. What needs gRPC is imported when it is first
+used: declaring and testing objects does without.
 """
 
-from importlib.metadata import PackageNotFoundError, version
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from framework.declare import Object, conflict_matrix, method
 from framework.errors import (
@@ -19,14 +21,25 @@ from framework.errors import (
     ResourceExhausted,
     Unavailable,
 )
+from framework.version import __version__
 
-try:
-    __version__ = version("obo")
-except PackageNotFoundError:  # run from a checkout that is not installed
-    __version__ = "0+unknown"
+if TYPE_CHECKING:
+    from framework.orb.client import ALL, FIRST, AsyncOrb, Orb, connect
+
+_LATE = dict.fromkeys(("ALL", "FIRST", "AsyncOrb", "Orb", "connect"), "framework.orb.client")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATE[name]), name)
+
 
 __all__ = [
+    "ALL",
+    "FIRST",
     "Aborted",
+    "AsyncOrb",
     "BadRequest",
     "DeadlineExceeded",
     "DeclarationError",
@@ -34,11 +47,13 @@ __all__ = [
     "NoSuchObject",
     "Object",
     "OboError",
+    "Orb",
     "OutcomeUnknown",
     "RemoteError",
     "ResourceExhausted",
     "Unavailable",
     "__version__",
     "conflict_matrix",
+    "connect",
     "method",
 ]

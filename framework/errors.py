@@ -3,6 +3,9 @@
 ``happened`` is True, False, or None when nobody can know: retry only with the same request id.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 
 class OboError(Exception):
     """Root of every error this framework raises on purpose."""
@@ -53,9 +56,10 @@ class Aborted(OboError):
 
 
 class DeadlineExceeded(OboError):
-    """The deadline passed before the receipt was complete."""
+    """The deadline passed before the receipt was complete. ``replies`` are those that came in time."""
 
     happened = None
+    replies: Sequence[Any] = ()
 
 
 class OutcomeUnknown(OboError):

@@ -31,18 +31,19 @@ LONGEST_FUNCTION = 70
 #: A room may import itself and those below it. Two rooms of one level do not see each other.
 LEVELS: dict[str, int] = {
     "errors": 0,
+    "version": 0,
     "ids": 1,
     "footprint": 1,
     "com": 2,
     "declare": 2,
-    "": 3,  # framework/__init__.py: public names
     "trace": 3,
     "net": 4,
     "orb": 5,
     "sim": 5,
-    "analytics": 6,
-    "testing": 6,
-    "cli": 7,
+    "": 6,  # framework/__init__.py: public names
+    "analytics": 7,
+    "testing": 7,
+    "cli": 8,
 }
 
 

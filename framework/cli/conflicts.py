@@ -7,8 +7,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from framework.cli.load import load_class
 from framework.declare import Declaration, declaration
+from framework.orb.load import load_class
 
 When = Literal["always", "keys meet", "never"]
 

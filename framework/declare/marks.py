@@ -1,21 +1,23 @@
 """``@method``: the mark that makes a function callable from outside.
 
-The decorator returns the function itself, so its type and signature stay what they were for mypy, for editors
-and for direct calls in unit tests. What was said is kept beside it; ``build`` reads it when the class is
-made.
+The decorator returns the function itself, for direct calls in unit tests. For mypy and editors it keeps its signature
+and gets what a proxy of the object offers beside the call. What was said is kept beside it; ``build`` reads it when
+the class is made.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from framework.errors import DeclarationError
 
 #: What ``key=`` takes: a parameter, several, a mode for each, or a function of the arguments.
 KeySpec = str | tuple[str, ...] | Mapping[str, str] | Callable[..., object]
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _MARK = "__obo_method__"
 
@@ -35,10 +37,36 @@ class Mark:
         return f"@method({', '.join(said)})" if said else "@method"
 
 
+class Invocable(Protocol[P, R]):
+    """A method as a caller sees it. On the object itself it is an ordinary method; on a proxy it has all of these."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    def submit(self, *args: P.args, **kwargs: P.kwargs) -> "Future[R]": ...
+    def oneway(self, *args: P.args, **kwargs: P.kwargs) -> None: ...
+    def request(self, *args: P.args, **kwargs: P.kwargs) -> Any: ...
+    def with_(
+        self, *, timeout: float | None = None, receipt: Any = None, to: Sequence[str] | None = None
+    ) -> "Invocable[P, R]": ...
+
+
+class Declared(Protocol[P, R]):
+    """What type checkers know of a decorated function: the signature it had, and what a proxy adds to it."""
+
+    def __call__(self, me: Any, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def __get__(self, instance: None, owner: type) -> "Declared[P, R]": ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Invocable[P, R]: ...
+
+
+class Decorator(Protocol):
+    def __call__(self, function: Callable[Concatenate[Any, P], R], /) -> Declared[P, R]: ...
+
+
 @overload
-def method(function: F, /) -> F: ...
+def method(function: Callable[Concatenate[Any, P], R], /) -> Declared[P, R]: ...
 @overload
-def method(*, readonly: bool = False, key: KeySpec | None = None) -> Callable[[F], F]: ...
+def method(*, readonly: bool = False, key: KeySpec | None = None) -> Decorator: ...
 def method(function: Any = None, /, *, readonly: bool = False, key: KeySpec | None = None) -> Any:
     """Make a method callable from outside; without it a method is private to its object.
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from framework import __version__
 from framework.sim.fig9_count import COUNTINGS, MAIN, Counter, Counting, Tally
 from framework.sim.fig9_relation import relations
 from framework.sim.fig9_workload import DEPTH, Workload, traces
 from framework.trace.files import Trace
+from framework.version import __version__
 
 CURVES = (0.0, 0.5, 1.0)  # shares by ucast, as the paper's figure has them from top to bottom
 PAPER = {1.0: 50.0, 0.5: 66.3, 0.0: 73.2}  # P0 §6: not ordered at C = 60 %

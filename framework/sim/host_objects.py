@@ -20,7 +20,6 @@ Methods that call other objects (``self.orb``) cannot be performed here.
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from hashlib import blake2b
 from inspect import iscoroutine
 from random import Random
 from typing import Any, NoReturn
@@ -35,6 +34,7 @@ from framework.sim.client import Call, Client, Script
 from framework.sim.oracle import judge
 from framework.sim.verdict import Verdict, Violation
 from framework.sim.world import NO_FAULTS, Faults, Performer, SimNode, World
+from framework.trace.digest import digest
 
 NODES = ("n1", "n2", "n3")
 
@@ -179,22 +179,3 @@ def _finish(coroutine: Any) -> Any:
             coroutine.send(None)
     except StopIteration as done:
         return done.value
-
-
-def digest(state: object) -> str:
-    """Of a state in canonical form: neither the order of keys in a dict nor that of elements in a set counts."""
-    return blake2b(canonical(state).encode(), digest_size=8).hexdigest()
-
-
-def canonical(value: object) -> str:
-    if isinstance(value, dict):
-        return "{" + ",".join(sorted(f"{canonical(k)}:{canonical(v)}" for k, v in value.items())) + "}"
-    if isinstance(value, (set, frozenset)):
-        return "<" + ",".join(sorted(map(canonical, value))) + ">"
-    if isinstance(value, (list, tuple)):
-        return f"{type(value).__name__}(" + ",".join(map(canonical, value)) + ")"
-    slots = [s for cls in type(value).__mro__ for s in getattr(cls, "__slots__", ()) if hasattr(value, s)]
-    if slots or hasattr(value, "__dict__"):
-        state = {s: getattr(value, s) for s in slots} | getattr(value, "__dict__", {})
-        return f"{type(value).__qualname__}{canonical(state)}"
-    return repr(value)

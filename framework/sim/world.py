@@ -32,6 +32,7 @@ from framework.sim.faults import Cut, Delay, Duplication, Fifo, Loss, Slow, Wire
 from framework.trace.files import Trace
 from framework.trace.record import Record
 from framework.trace.recorder import Recorder, header
+from framework.trace.still_open import still_open
 
 #: Time here has no unit; a message takes 1 to 10.
 TIMING = Timing(delta=25.0, ask_after=8.0, resend_after=60.0)
@@ -271,22 +272,3 @@ class World:
 
     def traces(self) -> list[Trace]:
         return [n.trace for n in self.nodes.values()]
-
-
-def still_open(com: Com) -> list[str]:
-    """What is not over at a node, and why: the answer to "what does it wait for?"."""
-    out = []
-    for at, host in com.hosts.items():
-        for entry in host.order.entries.values():
-            out.append(f"{entry.group} {entry.footprint} waiting at {at}: {host.order.blockers(entry)}")
-    for instance in com.instances.values():
-        out.append(f"instance {instance.sid} of {instance.invocation} still running")
-    for caller in com.calls.callers.values():
-        for call in caller.calls.values():
-            if call.receipt is not None:
-                missing = sorted(set(call.dests) - set(call.got))
-                out.append(f"{caller.sid} waiting for {call.receipt} of {call.group}, no response from {missing}")
-    for link in com.links.values():
-        if link.queued or link.unacked:
-            out.append(f"{link.queued} messages queued and {link.unacked} frames unacknowledged for {link.peer}")
-    return out

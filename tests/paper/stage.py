@@ -48,9 +48,9 @@ from framework.ids import Invocation, Node, ObjectName, Replica, Sid, replica
 from framework.sim.ledger import Ledger
 from framework.sim.oracle import Oracle
 from framework.sim.verdict import Verdict
-from framework.sim.world import still_open
 from framework.trace.files import Trace
 from framework.trace.recorder import Recorder, header
+from framework.trace.still_open import still_open
 
 TIMING = Timing(delta=10.0, ask_after=5.0, resend_after=20.0)
 Pair = tuple[Node, Node]

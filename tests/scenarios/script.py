@@ -28,7 +28,7 @@ from framework.com.messages import Kind
 from framework.com.receipt import Receipt, quorum, srec
 from framework.errors import OboError
 from framework.ids import Node, Replica
-from framework.sim.world import still_open
+from framework.trace.still_open import still_open
 from tests.paper.stage import TIMING, Actor, Client, Stage
 from tests.scenarios import tell
 

@@ -5,8 +5,9 @@ import pytest
 from framework import BadRequest, NoSuchMethod, NoSuchObject, Object, RemoteError, Unavailable, method
 from framework.com.receipt import CREC
 from framework.ids import Node
-from framework.sim.host_objects import canonical, digest, host
+from framework.sim.host_objects import host
 from framework.sim.world import Faults
+from framework.trace.digest import canonical, digest
 from objects.bank import Bank
 from objects.counter import Counter
 

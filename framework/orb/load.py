@@ -5,9 +5,9 @@ import sys
 from importlib import import_module
 from types import ModuleType
 
-from framework import BadRequest, OboError
 from framework.declare import Object
 from framework.declare.suggest import did_you_mean
+from framework.errors import BadRequest, OboError
 
 
 def load_class(target: str) -> type[Object]:

@@ -1,0 +1,176 @@
+"""The streams of a node: one bidirectional stream for each pair of nodes. The node with the smaller name dials.
+
+Dialling never ends: a peer that cannot be reached is tried again with growing, random pauses. A lost peer is told
+once, loudly, and so is its return.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import grpc
+import grpc.aio
+from tenacity import AsyncRetrying, RetryCallState, wait_random_exponential
+
+from framework.ids import Node
+from framework.net import options
+from framework.net.line import Driver, Line
+from framework.net.wire.com_pb2 import Frame
+from framework.net.wire.com_pb2_grpc import LinkServicer, LinkStub, add_LinkServicer_to_server
+
+log = logging.getLogger(__name__)
+
+NODE, VIEW = "obo-node", "obo-view"  # metadata of the hello
+FIRST_ANSWER = 3.0  # seconds in which a peer that was dialled must say who it is
+STOOD = 5.0  # a stream that breaks sooner is a fault that comes again: pause longer each time
+LONGEST_PAUSE = 5.0
+_BACKOFF = wait_random_exponential(multiplier=0.05, max=1.0)
+
+
+class NotReached(Exception):
+    """No stream could be made; try again."""
+
+
+class Peers:
+    def __init__(
+        self,
+        node: Node,
+        addresses: Mapping[Node, str],
+        view: int,
+        driver: Driver,
+        max_message: int = options.MAX_MESSAGE,
+    ) -> None:
+        self.node = node
+        self._addresses = addresses
+        self._view = view
+        self._max_message = max_message
+        self.lines = {peer: Line(peer, driver) for peer in addresses if peer != node}
+        self._stopping = False
+        self._dialling: list[asyncio.Task[None]] = []
+
+    def serve_on(self, server: Any) -> None:
+        """Accept streams from the peers with smaller names."""
+        add_LinkServicer_to_server(_Acceptor(self), server)
+
+    def start(self) -> None:
+        for peer, line in self.lines.items():
+            if self.node < peer:
+                self._dialling.append(asyncio.ensure_future(self._dial(line)))
+
+    async def stop(self) -> None:
+        self._stopping = True
+        for task in self._dialling:
+            task.cancel()
+        for line in self.lines.values():
+            line.close()
+        if self._dialling:
+            done, _ = await asyncio.wait(self._dialling, timeout=1.0)
+            for task in done:
+                if not task.cancelled():
+                    task.exception()  # the last attempt may have failed: nobody asks any more
+
+    def up(self, peer: Node) -> bool:
+        return self.lines[peer].up
+
+    # dialling
+
+    async def _dial(self, line: Line) -> None:
+        """One stream after the other; the pauses begin anew after each that stood."""
+        told, short = False, 0
+
+        def not_reached(state: Any) -> None:
+            nonlocal told
+            if not told and state.attempt_number > 3:
+                told = True
+                log.warning("%s at %s cannot be reached: %s", line.peer, self._address(line), state.outcome.exception())
+
+        while not self._stopping:
+            attempts = AsyncRetrying(wait=_BACKOFF, retry=self._again, before_sleep=not_reached)
+            stream: tuple[str, float] = await attempts(self._one_stream, line)
+            why, lasted = stream
+            told = False
+            log.warning("%s is lost: %s", line.peer, why)
+            short = 0 if lasted > STOOD else min(short + 1, 10)
+            await asyncio.sleep(random.uniform(0.5, 1.0) * min(0.02 * 2**short, LONGEST_PAUSE))
+
+    def _again(self, state: RetryCallState) -> bool:
+        assert state.outcome is not None
+        return isinstance(state.outcome.exception(), NotReached) and not self._stopping
+
+    def _address(self, line: Line) -> str:
+        return self._addresses[line.peer]
+
+    async def _one_stream(self, line: Line) -> tuple[str, float]:
+        """Why the stream broke, and how long it stood."""
+        async with grpc.aio.insecure_channel(
+            self._address(line), options=options.channel(self._max_message)
+        ) as channel:
+            call = LinkStub(channel).Exchange(metadata=hello(self.node, self._view))
+            try:
+                async with asyncio.timeout(FIRST_ANSWER):  # wait_for can lose a cancellation (Python 3.11)
+                    first = await call.initial_metadata()
+                said = dict(first) if first else {}
+                if said.get(NODE) != line.peer:  # an error comes without metadata of ours
+                    raise NotReached(await call.details() if call.done() else f"{said.get(NODE)!r} answers there")
+            except (grpc.aio.AioRpcError, TimeoutError) as error:
+                raise NotReached(_detail(error)) from None
+
+            async def read() -> bytes | None:
+                frame = await call.read()
+                return None if frame is grpc.aio.EOF else frame.data
+
+            async def write(data: bytes) -> None:
+                await call.write(Frame(data=data))
+
+            began = asyncio.get_running_loop().time()
+            return await line.carry(read, write), asyncio.get_running_loop().time() - began
+
+    # accepting
+
+    async def accept(self, context: Any) -> None:
+        said = dict(context.invocation_metadata())
+        peer = Node(str(said.get(NODE, "")))
+        fault = self._fault(peer, str(said.get(VIEW, "")))
+        if fault:
+            log.warning("a stream is refused: %s", fault)
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, fault)
+        await context.send_initial_metadata(hello(self.node, self._view))
+
+        async def read() -> bytes | None:
+            frame = await context.read()
+            return None if frame is grpc.aio.EOF else frame.data
+
+        async def write(data: bytes) -> None:
+            await context.write(Frame(data=data))
+
+        why = await self.lines[peer].carry(read, write)
+        if not self._stopping:
+            log.warning("%s is lost: %s", peer, why)
+
+    def _fault(self, peer: Node, view: str) -> str:
+        if peer not in self.lines:
+            return f"{peer!r} is not a peer of {self.node}"
+        if peer > self.node:
+            return f"{self.node} dials {peer}, not the other way round"
+        if view != str(self._view):
+            return f"{peer} is in view {view or '?'}, {self.node} in view {self._view}"
+        return ""
+
+
+class _Acceptor(LinkServicer):
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+
+    async def Exchange(self, request_iterator: Any, context: Any) -> None:  # noqa: N802  # the name is in com.proto
+        await self._peers.accept(context)
+
+
+def hello(node: Node, view: int) -> tuple[tuple[str, str], ...]:
+    return ((NODE, node), (VIEW, str(view)))
+
+
+def _detail(error: BaseException) -> str:
+    details = getattr(error, "details", None)
+    return (details() if callable(details) else "") or f"no answer within {FIRST_ANSWER:.0f} s"

@@ -1,0 +1,160 @@
+"""``connect`` and ``AsyncOrb``: where a program meets the objects.
+
+    with connect("localhost:7401,localhost:7402") as orb:
+        bank = orb.object(Bank, "bank")
+        bank.deposit("ann", 5)
+
+    async with AsyncOrb("localhost:7401,localhost:7402") as orb:
+        bank = orb.object("bank")
+        await bank.deposit("ann", 5)
+
+Both have the same names. Proxies of ``Orb`` may be used from many threads; those of ``AsyncOrb`` belong to its loop.
+"""
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Sequence
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar, overload
+
+from framework.com.receipt import CREC, DREC, Receipt
+from framework.declare import Object
+from framework.errors import BadRequest
+from framework.orb.config import split_address
+from framework.orb.home import TIMEOUT, Home
+from framework.orb.loops import new_loop
+from framework.orb.proxy import Face
+
+R = TypeVar("R")
+T = TypeVar("T", bound=Object)
+
+#: Receipts for ``with_(receipt=...)``; without one a call takes a majority.
+ALL: Receipt = CREC
+FIRST: Receipt = DREC
+
+
+class Orb(Face):
+    """Objects for a program of threads. Made by ``connect``."""
+
+    def __init__(self, addresses: str | Sequence[str], timeout: float = TIMEOUT) -> None:
+        self._loop = _background()
+        self._home: Home = self._run(_made(parse_addresses(addresses), timeout))
+        super().__init__(self._home)
+        self._closed = False
+        try:
+            self._run(self._home.reached())
+        except BaseException:
+            self.close()
+            raise
+
+    def _run(self, work: Coroutine[Any, Any, R]) -> R:
+        if threading.current_thread() is _thread:
+            work.close()
+            raise BadRequest("a synchronous call would block the loop it needs: use AsyncOrb in coroutines")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _later(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    @overload
+    def object(self, cls: type[T], name: str) -> T: ...
+    @overload
+    def object(self, cls: str) -> Any: ...
+    def object(self, cls: type[T] | str, name: str | None = None) -> Any:
+        """A proxy: typed by a class, or by name alone."""
+        return self._proxy(cls, name)
+
+    def look(self, what: Literal["objects", "status"]) -> Any:
+        """What the home node says about the objects, or about itself."""
+        return self._run(self._home.look(what))
+
+    @property
+    def home(self) -> str:
+        """The name of the home node; empty while there is none."""
+        return self._home.node
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._run(self._home.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def connect(addresses: str | Sequence[str], timeout: float = TIMEOUT) -> Orb:
+    """Connect to the first of these nodes that can be reached; the others are for fail-over.
+
+    ``timeout`` is the deadline, in seconds, of calls that do not say otherwise."""
+    return Orb(addresses, timeout)
+
+
+class AsyncOrb(Face):
+    """Objects for coroutines: the same names as ``Orb``, each to be awaited."""
+
+    def __init__(self, addresses: str | Sequence[str], timeout: float = TIMEOUT) -> None:
+        self._addresses = parse_addresses(addresses)
+        self._timeout = timeout
+
+    async def __aenter__(self) -> Self:
+        self._home = Home(self._addresses, self._timeout)
+        super().__init__(self._home)
+        try:
+            await self._home.reached()
+        except BaseException:
+            await self._home.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._home.close()
+
+    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return work
+
+    def _later(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.ensure_future(work)
+
+    async def look(self, what: Literal["objects", "status"]) -> Any:
+        return await self._home.look(what)
+
+    @property
+    def home(self) -> str:
+        return self._home.node
+
+
+def parse_addresses(addresses: str | Sequence[str]) -> list[str]:
+    found = [a.strip() for a in addresses.split(",")] if isinstance(addresses, str) else list(addresses)
+    found = [a for a in found if a]
+    if not found:
+        raise BadRequest('no address: write connect("host:port,host:port")')
+    for address in found:
+        split_address(address, "connect")
+    return found
+
+
+async def _made(addresses: list[str], timeout: float) -> Home:
+    return Home(addresses, timeout)
+
+
+# All clients of a process share one loop in one thread: grpc.aio wants its objects in one place.
+_loop: asyncio.AbstractEventLoop | None = None
+_thread: threading.Thread | None = None
+_making = threading.Lock()
+
+
+def _background() -> asyncio.AbstractEventLoop:
+    global _loop, _thread
+    with _making:
+        if _loop is None or _thread is None or not _thread.is_alive():
+            _loop = new_loop()
+            _thread = threading.Thread(target=_loop.run_forever, name="obo-client", daemon=True)
+            _thread.start()
+        return _loop

@@ -1,0 +1,164 @@
+"""``cluster.toml``: the nodes, the objects, and where each object lives.
+
+    [nodes]
+    n1 = "127.0.0.1:7401"
+    n2 = "127.0.0.1:7402"
+
+    [objects.bank]
+    class = "objects.bank:Bank"
+    on = ["n1", "n2"]             # left out: on all nodes
+
+    [serve]                       # optional; flags and OBO_... in the environment go before it
+    trace = "out/trace"
+    workers = 256
+
+Everything that can be wrong is found before a node starts, and the error names the file and the entry.
+"""
+
+import ipaddress
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from framework.com.view import Directory, Placement, View
+from framework.declare import Declaration, Object, declaration
+from framework.declare.suggest import did_you_mean
+from framework.errors import BadRequest, OboError
+from framework.ids import TRAN, Node, ObjectName, check_name
+from framework.net.options import MAX_MESSAGE
+from framework.orb.load import load_class
+
+
+class _Entry(msgspec.Struct, forbid_unknown_fields=True):
+    class_: str = msgspec.field(name="class")
+    on: list[str] | None = None
+
+
+class Serve(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    trace: str | None = None
+    workers: int = 256  # threads for methods that are a plain def
+    max_message: int = MAX_MESSAGE
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    nodes: dict[str, str]
+    objects: dict[str, _Entry] = {}
+    serve: Serve = Serve()
+
+
+class Config:
+    """A cluster: addresses, the directory of the com layer, and the class of each object."""
+
+    def __init__(
+        self,
+        addresses: Mapping[Node, str],
+        classes: Mapping[ObjectName, type[Object]],
+        on: Mapping[ObjectName, list[str]],
+        serve: Serve,
+    ) -> None:
+        self.addresses = addresses
+        self.classes = classes
+        self.serve = serve
+        self.declarations: dict[ObjectName, Declaration] = {n: declaration(c) for n, c in classes.items()}
+        placements = [Placement(n, d.relation, on[n]) for n, d in self.declarations.items()]
+        self.directory = Directory(View(1, tuple(sorted(addresses))), placements)
+
+    def address(self, node: str) -> str:
+        found = self.addresses.get(Node(node))
+        if found is None:
+            raise BadRequest(f"no node {node!r}; {did_you_mean(node, self.addresses)}")
+        return found
+
+
+def read(path: Path) -> Config:
+    """The cluster that a file describes, or BadRequest that names file and entry."""
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadRequest(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadRequest(f"{path}: not UTF-8") from None
+    except BadRequest as error:
+        raise BadRequest(f"{path}: {error}") from None
+
+
+def parse(text: str) -> Config:
+    try:
+        raw: dict[str, Any] = tomllib.loads(text)
+        file = msgspec.convert(raw, _File)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise BadRequest(str(error)) from None
+    if not file.nodes:
+        raise BadRequest('[nodes] is empty: name at least one, for example n1 = "127.0.0.1:7401"')
+    addresses: dict[Node, str] = {}
+    for name, address in file.nodes.items():
+        check_name(name, "node name")
+        _check_address(name, address, addresses)
+        addresses[Node(name)] = address
+    classes: dict[ObjectName, type[Object]] = {}
+    on: dict[ObjectName, list[str]] = {}
+    for name, entry in file.objects.items():
+        where = f"[objects.{name}]"
+        check_name(name, "object name")
+        if name == TRAN:
+            raise BadRequest(f"{where}: the name {name!r} belongs to the framework")
+        on[ObjectName(name)] = _places(where, entry.on, file.nodes)
+        classes[ObjectName(name)] = _class(where, entry.class_)
+    if not 1 <= file.serve.workers <= 4096:
+        raise BadRequest(f"[serve] workers = {file.serve.workers}: from 1 to 4096")
+    return Config(addresses, classes, on, file.serve)
+
+
+def _check_address(name: str, address: str, others: Mapping[Node, str]) -> None:
+    host, port = split_address(address, f"[nodes] {name}")
+    for other, taken in others.items():
+        if split_address(taken, other) == (host, port):
+            raise BadRequest(f"[nodes] {name} and {other} have the same address {address}")
+
+
+def split_address(address: str, where: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise BadRequest(f"{where}: {address!r} is no address: write host:port, for example 127.0.0.1:7401")
+    return host, int(port)
+
+
+def check_loopback(address: str) -> None:
+    """Without TLS a node listens to its own machine only."""
+    host, _ = split_address(address, "address")
+    try:
+        local = ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        local = host == "localhost"
+    if not local:
+        raise BadRequest(
+            f"{address} is not on loopback: nodes talk without TLS for now, so they bind to 127.0.0.1, ::1 or localhost"
+        )
+
+
+def _places(where: str, on: list[str] | None, nodes: Mapping[str, str]) -> list[str]:
+    if on is None:
+        return list(nodes)
+    if not on:
+        raise BadRequest(f"{where} on = []: name at least one node, or leave it out for all")
+    for name in on:
+        if name not in nodes:
+            raise BadRequest(f"{where} on: no node {name!r}; {did_you_mean(name, nodes)}")
+    if len(set(on)) != len(on):
+        raise BadRequest(f"{where} on: a node is named twice")
+    return on
+
+
+def _class(where: str, target: str) -> type[Object]:
+    try:
+        found = load_class(target)
+    except OboError as error:
+        raise BadRequest(f"{where} class: {error}") from None
+    try:
+        found()
+    except Exception as error:
+        raise BadRequest(f"{where} class: {target}() cannot be made: {type(error).__name__}: {error}") from error
+    return found

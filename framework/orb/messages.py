@@ -1,0 +1,128 @@
+"""What a client and its home node say to each other, and the envelope around arguments.
+
+Arrays with an integer tag, as the messages of the com layer. A node trusts nothing in them: it binds the arguments to
+the method itself and computes the footprint itself.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from framework.com.events import Response
+from framework.com.messages import Kind, Transmission, WireContext
+from framework.com.receipt import Receipt
+from framework.errors import BadMessage
+from framework.ids import GroupId, Replica
+
+
+class Ask(msgspec.Struct, array_like=True, frozen=True):
+    """Do this on that object."""
+
+    object: str
+    method: str
+    args: bytes  # a msgpack array, by position
+    named: bytes = b""  # a msgpack map, by name; empty: none
+    to: tuple[Replica, ...] = ()  # empty: the framework chooses
+
+
+class Act(msgspec.Struct, array_like=True, frozen=True):
+    """One transmission, as the caller wishes it. What is left open is chosen by the node (naming.py)."""
+
+    kind: Kind
+    parts: tuple[Ask, ...]
+    transmission: Transmission | None = None
+    receipt: Receipt | None = None
+    wait: bool = True  # wait for the receipt at once
+    timeout: float | None = None
+
+
+class Envelope(msgspec.Struct, array_like=True, frozen=True):
+    """Around the arguments of a request: the same on every replica, also when the call is repeated."""
+
+    time: float  # what self.now() says
+    deadline: float | None  # seconds since 1970
+    args: bytes
+
+
+class Hello(msgspec.Struct, array_like=True, frozen=True, tag=1):
+    client: str
+
+
+class Call(msgspec.Struct, array_like=True, frozen=True, tag=2):
+    number: int
+    act: Act
+    time: float
+    deadline: float | None
+    done: int
+    context: WireContext = ()
+    session: GroupId | None = None
+
+
+class Collect(msgspec.Struct, array_like=True, frozen=True, tag=3):
+    number: int
+    receipt: Receipt | None
+    timeout: float | None
+
+
+class Look(msgspec.Struct, array_like=True, frozen=True, tag=4):
+    number: int
+    what: Literal["objects", "status"]
+
+
+class Bye(msgspec.Struct, array_like=True, frozen=True, tag=5):
+    pass
+
+
+class Welcome(msgspec.Struct, array_like=True, frozen=True, tag=1):
+    node: str
+    view: int
+
+
+class Answer(msgspec.Struct, array_like=True, frozen=True, tag=2):
+    number: int
+    complete: bool
+    responses: tuple[Response, ...]
+    context: WireContext
+    group: GroupId
+
+
+class Refused(msgspec.Struct, array_like=True, frozen=True, tag=3):
+    number: int
+    error: str  # a name of framework.errors
+    text: str
+
+
+class Told(msgspec.Struct, array_like=True, frozen=True, tag=4):
+    number: int
+    body: bytes
+
+
+ToNode = Hello | Call | Collect | Look | Bye
+ToClient = Welcome | Answer | Refused | Told
+
+encode = msgspec.msgpack.Encoder().encode
+_to_node: msgspec.msgpack.Decoder[ToNode] = msgspec.msgpack.Decoder(ToNode)
+_to_client: msgspec.msgpack.Decoder[ToClient] = msgspec.msgpack.Decoder(ToClient)
+_envelope = msgspec.msgpack.Decoder(Envelope)
+_FAULTS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError)
+
+
+def to_node(data: bytes) -> ToNode:
+    try:
+        return _to_node.decode(data)
+    except _FAULTS as error:
+        raise BadMessage(f"{len(data)} bytes from a client: {error}") from None
+
+
+def to_client(data: bytes) -> ToClient:
+    try:
+        return _to_client.decode(data)
+    except _FAULTS as error:
+        raise BadMessage(f"{len(data)} bytes from the node: {error}") from None
+
+
+def open_envelope(data: bytes) -> Envelope:
+    try:
+        return _envelope.decode(data)
+    except _FAULTS as error:
+        raise BadMessage(f"arguments without their envelope: {error}") from None

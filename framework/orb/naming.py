@@ -1,0 +1,93 @@
+"""From what a caller wishes to what the com layer sends: which class, which replicas, which receipt.
+
+The same for clients and for instances that call other objects. A call goes by mcast to all replicas with receipt by
+majority; a ``readonly`` one by ucast to one replica; both can be changed per call.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from framework.com.events import Outgoing, Submit
+from framework.com.messages import WireContext
+from framework.com.receipt import CREC, SREC, Receipt, majority
+from framework.declare import Method
+from framework.errors import BadRequest
+from framework.ids import GroupId, ObjectName, Replica, Sid, object_of
+from framework.orb.config import Config
+from framework.orb.messages import Act, Ask, Envelope, encode
+
+#: Which of several replicas reads.
+Pick = Callable[[Sequence[Replica]], Replica]
+
+_MANY = 1 << 53  # numbers above this are nobody's
+
+_list = msgspec.msgpack.Decoder(list)
+_map = msgspec.msgpack.Decoder(dict[str, object])
+
+
+class Naming:
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def method(self, name: str, method: str) -> Method:
+        """NoSuchObject, NoSuchMethod if there is none."""
+        placement = self._config.directory.find(name)
+        return self._config.declarations[placement.name].method(method)
+
+    def submit(
+        self, caller: Sid | str, number: int, act: Act, time: float, deadline: float | None, pick: Pick
+    ) -> Submit:
+        """What the com layer is to send. Its deadline, in the node's time, is for the driver to set."""
+        if not act.parts:
+            raise BadRequest("a transmission without any request")
+        several = act.transmission in ("mcast", "pcast")
+        parts = tuple(self._part(act, ask, several, time, deadline, pick) for ask in act.parts)
+        way = act.transmission
+        if way is None:
+            way = "pcast" if len(parts) > 1 else "ucast" if len(parts[0].replicas) == 1 else "mcast"
+        receipt = (act.receipt or usual_receipt(parts)) if act.wait and act.kind != "oneway" else None
+        return Submit(caller, number, act.kind, way, parts, receipt)
+
+    def bring(self, submit: Submit, context: WireContext, session: GroupId | None, done: int) -> None:
+        """What a client brings along. It is checked here: peers would take it for a fault of this node."""
+        if not 0 <= done <= submit.call < _MANY:
+            raise BadRequest(f"call number {submit.call}, done below {done}: out of range")
+        directory = self._config.directory
+        for at, marks in context:
+            known = directory.objects.get(object_of(at))
+            if known is None or at not in known.replicas:
+                raise BadRequest(f"the session context names the unknown replica {at!r}")
+            for origin, seq in marks:
+                if origin not in directory.view.members or not 0 < seq < _MANY:
+                    raise BadRequest(f"the session context names request {seq} of {origin!r} to {at}")
+        submit.context, submit.session, submit.done = context, session, done
+
+    def _part(self, act: Act, ask: Ask, several: bool, time: float, deadline: float | None, pick: Pick) -> Outgoing:
+        method = self.method(ask.object, ask.method)
+        if act.kind == "oneway" and method.returns_value:
+            raise BadRequest(f"{method.where} returns a value: call it, or submit it; one-way is for '-> None'")
+        values = _values(method, ask)
+        every = self._config.directory.find(ask.object).replicas
+        to = ask.to or every
+        if not ask.to and (act.transmission == "ucast" or (method.readonly and not several)):
+            to = (pick(every),)
+        args = encode(Envelope(time, deadline, method.pack(values)))
+        return Outgoing(ObjectName(ask.object), method.footprint(values), args, to)
+
+
+def usual_receipt(parts: Sequence[Outgoing]) -> Receipt:
+    """One of one; a majority of many; of several objects all."""
+    if len(parts) > 1:
+        return CREC
+    count = len(parts[0].replicas)
+    return SREC if count == 1 else majority(count)
+
+
+def _values(method: Method, ask: Ask) -> tuple[object, ...]:
+    try:
+        args = _list.decode(ask.args)
+        named = _map.decode(ask.named) if ask.named else {}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
+        raise BadRequest(f"{method.where}: the arguments are no msgpack array: {error}") from None
+    return method.bind(*args, **named)

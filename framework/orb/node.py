@@ -1,0 +1,188 @@
+"""A node: the composition root. One loop owns ``Com``; effects go to net, dispatch, sessions and trace.
+
+Everything here runs on one asyncio loop. ``feed`` is the only way into the com layer: it takes one event and carries
+out its effects before it returns, and nothing that an effect starts feeds an event before that: tasks and futures go
+on in a later turn of the loop. Threads perform methods; they come back through the loop.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+import msgspec
+
+from framework.com.core import Com
+from framework.com.events import (
+    AnyEvent,
+    Arrived,
+    Connected,
+    Deliver,
+    Dropped,
+    Received,
+    Tick,
+    Transmit,
+    Wake,
+    Writable,
+)
+from framework.com.link import Timing
+from framework.errors import Unavailable
+from framework.ids import Node as NodeName
+from framework.ids import Replica, object_of
+from framework.net import options
+from framework.net.peers import Peers
+from framework.orb.config import Config, check_loopback
+from framework.orb.dispatch import Dispatch
+from framework.orb.naming import Naming
+from framework.orb.performance import Resident, Stage
+from framework.orb.sessions import Sessions
+from framework.orb.tracing import Tracing
+from framework.trace.still_open import open_calls, open_links, still_open
+
+log = logging.getLogger(__name__)
+
+TICK = 0.02
+#: Streams are reliable while they stand: a frame is sent again when one breaks, and else only after long silence.
+TIMING = Timing(delta=0.05, ask_after=0.5, resend_after=1.0)
+
+
+class Node:
+    def __init__(self, config: Config, name: str, trace: Path | None = None) -> None:
+        self.name = NodeName(name)
+        self.address = config.address(name)
+        check_loopback(self.address)
+        self.config = config
+        self.com = Com(self.name, config.directory, TIMING, told=trace is not None)
+        self.naming = Naming(config)
+        self.tracing = Tracing(self.name, config.directory, trace) if trace is not None else None
+        self._threads = ThreadPoolExecutor(config.serve.workers, thread_name_prefix=f"obo-{name}")
+        self.residents = {r: Resident(config.classes[object_of(r)]()) for r in self.com.hosts}
+        self.dispatch = Dispatch(Stage(self.feed, self.naming, self._threads), self.residents)
+        view = config.directory.view.version
+        self.peers = Peers(self.name, config.addresses, view, self, config.serve.max_message)
+        self.sessions = Sessions(self.name, view, self.feed, self.naming, self.look)
+        self._server: Any = None
+        self._ticking: asyncio.Task[None] | None = None
+        self._carry: dict[type[Any], Callable[[Any], None]] = {
+            Wake: lambda e: self.peers.lines[e.peer].wake(),
+            Transmit: lambda e: self.peers.lines[e.peer].transmit(e.data),
+            Deliver: self.dispatch.deliver,
+            Received: self._received,
+            Dropped: lambda e: log.debug("from %s: %s", e.peer, e.why),
+        }
+
+    # the way into the com layer, and out of it
+
+    def feed(self, event: AnyEvent) -> None:
+        effects = self.com.step(event, asyncio.get_running_loop().time())
+        for effect in effects:
+            if self.tracing is not None:
+                self.tracing.effect(effect)
+            carry = self._carry.get(type(effect))
+            if carry is not None:
+                carry(effect)
+
+    def _received(self, effect: Received) -> None:
+        if effect.client:
+            self.sessions.received(effect)
+        else:
+            self.dispatch.received(effect)
+
+    def arrived(self, peer: NodeName, data: bytes) -> None:
+        self.feed(Arrived(peer, data))
+
+    def connected(self, peer: NodeName) -> None:
+        self.feed(Connected(peer))
+
+    def writable(self, peer: NodeName) -> None:
+        self.feed(Writable(peer))
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK)
+            try:
+                self.feed(Tick())
+            except Exception:
+                log.exception("a tick failed: this is a fault of the framework")
+
+    # life
+
+    async def start(self) -> None:
+        self._server = grpc.aio.server(options=options.server(self.config.serve.max_message))
+        self.peers.serve_on(self._server)
+        self.sessions.serve_on(self._server)
+        try:
+            bound = self._server.add_insecure_port(self.address)
+        except RuntimeError:
+            bound = 0
+        if not bound:
+            raise Unavailable(f"{self.name} cannot listen on {self.address}: is the port in use?")
+        await self._server.start()
+        self.peers.start()
+        self._ticking = asyncio.ensure_future(self._tick())
+
+    async def drain(self) -> None:
+        """Take no more calls; return when those in flight are answered and nothing is running or waiting here."""
+        self.sessions.draining = True
+        while self.open():
+            await asyncio.sleep(TICK)
+
+    def open(self) -> list[str]:
+        """What is not over; frames for a peer that cannot be reached do not count: nobody waits for them here."""
+        return [*open_calls(self.com), *(what for peer, what in open_links(self.com).items() if self.peers.up(peer))]
+
+    async def stop(self) -> None:
+        still = open_calls(
+            self.com
+        )  # frames that a peer has not acknowledged show in the peer's trace, if they are lost
+        self.sessions.close()
+        if self._ticking is not None:
+            self._ticking.cancel()
+        await self.peers.stop()
+        await self.dispatch.stop()
+        if self._server is not None:
+            await self._server.stop(0.2)
+        if self.tracing is not None:
+            self.tracing.stop([(r, vars(s.object), s.performed) for r, s in self.residents.items()], still)
+        with contextlib.suppress(RuntimeError):
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    # for people
+
+    def look(self, what: str) -> bytes:
+        return msgspec.msgpack.encode(self._objects() if what == "objects" else self._status())
+
+    def _objects(self) -> list[dict[str, Any]]:
+        out = []
+        for name, placement in sorted(self.config.directory.objects.items()):
+            declared = self.config.declarations[name]
+            cls = f"{declared.cls.__module__}:{declared.cls.__qualname__}"
+            methods = sorted(declared.methods)
+            out.append({"name": name, "class": cls, "replicas": placement.replicas, "methods": methods})
+        return out
+
+    def _status(self) -> dict[str, Any]:
+        links = {
+            peer: {"up": line.up, "lost": line.lost, "queued": link.queued, "unacked": link.unacked}
+            for (peer, line), link in zip(self.peers.lines.items(), self._links(), strict=True)
+        }
+        return {
+            "node": self.name,
+            "view": self.com.view,
+            "clock": self.com.clock,
+            "links": links,
+            "performed": {r: s.performed for r, s in self.residents.items()},
+            "clients": self.sessions.counts(),
+            "open": still_open(self.com),
+        }
+
+    def _links(self) -> list[Any]:
+        return [self.com.links[peer] for peer in self.peers.lines]
+
+    def object(self, replica: str) -> Any:
+        """The object behind a replica of this node; for tests and tools."""
+        return self.residents[Replica(replica)].object

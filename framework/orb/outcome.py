@@ -1,0 +1,107 @@
+"""From responses to values and errors: whose fault it was, and whether it happened."""
+
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from framework import errors
+from framework.com.events import Response
+from framework.declare import Method
+from framework.errors import BadMessage, DeadlineExceeded, OboError, RemoteError
+from framework.ids import Replica, object_of
+
+#: Frames of a remote traceback that travel: enough to find the line, not enough to fill a log.
+DEEPEST = 20
+
+
+class Outcome(NamedTuple):
+    """What came of a transmission: the responses there are, and whether they complete the receipt."""
+
+    responses: tuple[Response, ...]
+    complete: bool
+
+
+class Failure(msgspec.Struct, array_like=True, frozen=True):
+    """A method raised. No local variables: they are nobody's business."""
+
+    error: str
+    text: str
+    traceback: str = ""
+
+
+_failure = msgspec.msgpack.Decoder(Failure)
+_any = msgspec.msgpack.Decoder()
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def failure(error: BaseException) -> bytes:
+    """The body of a response that says what was raised. The first frame is the framework's own."""
+    inner = error.__traceback__.tb_next if error.__traceback__ else None
+    lines = traceback.format_exception(type(error), error, inner, limit=-DEEPEST)
+    return _encode(Failure(type(error).__name__, str(error), "".join(lines)))
+
+
+def named(error: str, text: str) -> OboError:
+    """The error of the framework that has this name."""
+    found = getattr(errors, error, None)
+    if isinstance(found, type) and issubclass(found, OboError):
+        return found(text)
+    return OboError(f"{error}: {text}")
+
+
+class Reply:
+    """The response of one replica. ``value`` is the result, or raises what the method raised."""
+
+    def __init__(self, response: Response, method: Method | None) -> None:
+        self.replica: Replica = response.replica
+        self._response = response
+        self._method = method
+
+    def __repr__(self) -> str:
+        return f"Reply({self.replica}, {self._response.status})"
+
+    @property
+    def object(self) -> str:
+        return object_of(self.replica)
+
+    @property
+    def ok(self) -> bool:
+        return self._response.status == "ok"
+
+    @property
+    def value(self) -> Any:
+        if not self.ok:
+            raise self.error
+        if self._method is not None:
+            return self._method.unpack_result(self._response.body)
+        try:
+            return _any.decode(self._response.body)
+        except msgspec.DecodeError as fault:
+            raise BadMessage(f"the result from {self.replica} is no msgpack: {fault}") from None
+
+    @property
+    def error(self) -> OboError:
+        """What the method raised, or why there is no result."""
+        status, body = self._response.status, self._response.body
+        if status != "error":
+            return named(status, f"{self.replica}: {body.decode(errors='replace')}")
+        try:
+            found = _failure.decode(body)
+        except msgspec.DecodeError:
+            return RemoteError(f"{self.replica}: {body!r:.200}")
+        error = RemoteError(f"{found.error}: {found.text}")
+        error.add_note(f"raised at {self.replica}:\n{found.traceback.rstrip()}")
+        return error
+
+
+def replies(outcome: Outcome, methods: Mapping[str, Method | None], what: str) -> Sequence[Reply]:
+    """The replies that completed the receipt, the most significant one last; DeadlineExceeded with those there are."""
+    got = [Reply(r, methods.get(object_of(r.replica))) for r in outcome.responses]
+    if not outcome.complete:
+        heard = ", ".join(r.replica for r in got) or "nobody"
+        error = DeadlineExceeded(f"{what}: the receipt was not complete at the deadline; answered: {heard}")
+        error.replies = got
+        raise error
+    return got

@@ -1,0 +1,235 @@
+"""The node's side of clients: a stream for each, many calls in flight on it.
+
+A client's session in the com layer outlives its stream for a while: a client that comes back goes on where it was, and
+repeats what was not answered under the same numbers.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from framework.com.events import Collect as CollectEvent
+from framework.com.events import Leave, Received, Submit
+from framework.com.receipt import Receipt
+from framework.errors import BadMessage, BadRequest, OboError, ResourceExhausted, Unavailable
+from framework.ids import Node, Replica, node_of
+from framework.net.wire.orb_pb2 import Packet
+from framework.net.wire.orb_pb2_grpc import SessionServicer, add_SessionServicer_to_server
+from framework.orb.messages import (
+    Answer,
+    Bye,
+    Call,
+    Collect,
+    Hello,
+    Look,
+    Refused,
+    ToClient,
+    Told,
+    Welcome,
+    encode,
+    to_node,
+)
+from framework.orb.naming import Naming, usual_receipt
+
+log = logging.getLogger(__name__)
+
+MOST_IN_FLIGHT = 10_000  # calls of one client
+KEEP = 60.0  # seconds for which a session waits for its client to come back
+_CLIENT = re.compile(r"[A-Za-z0-9_.:-]{1,100}\Z")
+
+
+class Sessions:
+    def __init__(
+        self,
+        node: Node,
+        view: int,
+        feed: Callable[[Submit | CollectEvent | Leave], None],
+        naming: Naming,
+        look: Callable[[str], bytes],
+    ) -> None:
+        self.node = node
+        self.view = view
+        self.feed = feed
+        self.naming = naming
+        self.look = look
+        self.draining = False
+        self._clients: dict[str, _Client] = {}
+
+    def serve_on(self, server: Any) -> None:
+        add_SessionServicer_to_server(_Acceptor(self), server)
+
+    def received(self, effect: Received) -> None:
+        client = self._clients.get(effect.client)
+        if client is not None:
+            client.received(effect)
+
+    @property
+    def in_flight(self) -> int:
+        return sum(len(c.in_flight) for c in self._clients.values())
+
+    def counts(self) -> dict[str, int]:
+        return {name: len(c.in_flight) for name, c in self._clients.items()}
+
+    async def serve(self, context: Any) -> None:
+        first = await context.read()
+        if first is grpc.aio.EOF:
+            return
+        try:
+            name = _name(first)
+        except BadMessage as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        if self.draining:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, f"{self.node} is stopping")
+        client = self._clients.get(name)
+        if client is None:
+            client = self._clients[name] = _Client(self, name)
+        await client.serve(context, first.messages[1:])
+
+    def forget(self, client: "_Client") -> None:
+        if self._clients.get(client.name) is client:
+            del self._clients[client.name]
+            try:
+                self.feed(Leave(client.name))
+            except BadRequest:
+                pass  # it never made a call
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.close()
+
+
+class _Client:
+    def __init__(self, sessions: Sessions, name: str) -> None:
+        self.name = name
+        self.in_flight: set[int] = set()
+        self._sessions = sessions
+        self._usual: dict[int, Receipt] = {}
+        self._out: list[bytes] = []
+        self._bell = asyncio.Event()
+        self._stream: asyncio.Future[None] | None = None
+        self._going: asyncio.TimerHandle | None = None
+
+    async def serve(self, context: Any, first: Sequence[bytes]) -> None:
+        if self._stream is not None and not self._stream.done():
+            self._stream.set_result(None)
+        if self._going is not None:
+            self._going.cancel()
+        mine = self._stream = asyncio.get_running_loop().create_future()
+        self._out = []
+        self._say(Welcome(self._sessions.node, self._sessions.view))
+        reader = asyncio.ensure_future(self._read(context, first))
+        writer = asyncio.ensure_future(self._write(context, mine))
+        try:
+            await asyncio.wait((reader, writer, mine), return_when=asyncio.FIRST_COMPLETED)
+            fault = reader.exception() if reader.done() and not reader.cancelled() else None
+            if isinstance(fault, BadMessage):
+                log.warning("client %s is dropped: %s", self.name, fault)
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(fault))
+        finally:
+            reader.cancel()
+            writer.cancel()
+            if self._stream is mine:
+                self._stream = None
+                self._going = asyncio.get_running_loop().call_later(KEEP, self._sessions.forget, self)
+
+    def close(self) -> None:
+        if self._stream is not None and not self._stream.done():
+            self._stream.set_result(None)
+
+    async def _read(self, context: Any, messages: Sequence[bytes]) -> None:
+        while True:
+            for data in messages:
+                message = to_node(data)
+                if isinstance(message, Bye):
+                    self._sessions.forget(self)
+                    return
+                self._take(message)
+            packet = await context.read()
+            if packet is grpc.aio.EOF:
+                return
+            messages = packet.messages
+
+    async def _write(self, context: Any, mine: "asyncio.Future[None]") -> None:
+        while self._stream is mine:
+            if not self._out:
+                self._bell.clear()
+                await self._bell.wait()
+                continue
+            waiting, self._out = self._out, []
+            await context.write(Packet(messages=waiting))
+
+    def _say(self, message: ToClient) -> None:
+        if self._stream is not None:
+            self._out.append(encode(message))
+            self._bell.set()
+
+    def _take(self, message: Hello | Call | Collect | Look) -> None:
+        if isinstance(message, Hello):
+            raise BadMessage("a second Hello")
+        try:
+            if isinstance(message, Call):
+                self._call(message)
+            elif isinstance(message, Collect):
+                self._collect(message)
+            else:
+                self._say(Told(message.number, self._sessions.look(message.what)))
+        except OboError as error:
+            self._say(Refused(message.number, type(error).__name__, str(error)))
+
+    def _call(self, message: Call) -> None:
+        sessions, act = self._sessions, message.act
+        if sessions.draining:
+            raise Unavailable(f"{sessions.node} is stopping")
+        if len(self.in_flight) >= MOST_IN_FLIGHT:
+            raise ResourceExhausted(f"{MOST_IN_FLIGHT} calls of {self.name} are in flight; wait for some of them")
+        submit = sessions.naming.submit(self.name, message.number, act, message.time, message.deadline, self._pick)
+        sessions.naming.bring(submit, message.context, message.session, message.done)
+        if submit.receipt is not None:
+            submit.deadline = _until(act.timeout)
+        sessions.feed(submit)
+        if submit.receipt is not None:
+            self.in_flight.add(message.number)
+        elif act.kind != "oneway":
+            self._usual[message.number] = usual_receipt(submit.parts)
+
+    def _collect(self, message: Collect) -> None:
+        usual = self._usual.get(message.number)
+        if usual is None:
+            raise BadRequest(f"call {message.number} has been received already, or was never sent")
+        receipt = message.receipt or usual
+        self._sessions.feed(CollectEvent(self.name, message.number, receipt, _until(message.timeout)))
+        del self._usual[message.number]
+        self.in_flight.add(message.number)
+
+    def received(self, effect: Received) -> None:
+        self.in_flight.discard(effect.call)
+        self._say(Answer(effect.call, effect.complete, effect.responses, effect.context, effect.group))
+
+    def _pick(self, replicas: Sequence[Replica]) -> Replica:
+        """Reads are performed at home where that is possible."""
+        here = [r for r in replicas if node_of(r) == self._sessions.node]
+        return here[0] if here else replicas[0]
+
+
+class _Acceptor(SessionServicer):
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    async def Open(self, request_iterator: Any, context: Any) -> None:  # noqa: N802  # the name is in orb.proto
+        await self._sessions.serve(context)
+
+
+def _name(first: Packet) -> str:
+    hello = to_node(first.messages[0] if first.messages else b"")
+    if not isinstance(hello, Hello) or not _CLIENT.match(hello.client):
+        raise BadMessage("a session begins with Hello and a client's name")
+    return hello.client
+
+
+def _until(timeout: float | None) -> float | None:
+    return None if timeout is None else asyncio.get_running_loop().time() + timeout

@@ -1,0 +1,98 @@
+"""A client whose stream breaks, whose node stops; and callers that are not clients at all."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import grpc
+import grpc.aio
+import pytest
+
+from framework.net.wire.orb_pb2 import Packet
+from framework.net.wire.orb_pb2_grpc import SessionStub
+from framework.orb.messages import Act, Ask, Call, Hello, Refused, Welcome, encode, to_client
+from objects.counter import Counter
+from tests.orb.cluster import cluster
+
+
+@asynccontextmanager
+async def stranger(c):
+    async with grpc.aio.insecure_channel(c.config.address("n1")) as channel:
+        yield SessionStub(channel).Open()
+
+
+def test_a_client_comes_back_to_the_same_node(ports, tmp_path):
+    async def run():
+        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(20), c.client("n1") as orb:
+            counter = orb.object(Counter, "counter")
+            for _ in range(5):
+                work = [counter.increment.submit(1) for _ in range(20)]
+                await asyncio.sleep(0)
+                c.nodes["n1"].sessions.close()  # every stream of a client is closed
+                await asyncio.gather(*work)
+            assert await counter.show() == 100
+
+    asyncio.run(run())
+
+
+def test_a_client_moves_on_and_takes_its_context_along(ports, tmp_path):
+    """Session order survives: what it did at n1 is there for what it does at n2."""
+
+    async def run():
+        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(20), c.client("n1", "n2") as orb:
+            counter = orb.object(Counter, "counter")
+            await asyncio.gather(*(counter.increment.submit(1) for _ in range(30)))
+            node = c.nodes["n1"]
+            node.sessions.draining = True  # as SIGTERM does
+            work = [counter.increment.submit(1) for _ in range(30)]
+            await asyncio.gather(*work)
+            assert orb.home == "n2"
+            assert await counter.show() == 60
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "first", [b"", b"garbage", encode(Hello("a b")), encode(Hello("")), encode(Call(1, Act("sync", ()), 0.0, None, 0))]
+)
+def test_who_is_no_client_is_refused(ports, tmp_path, first):
+    async def run():
+        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(20), stranger(c) as stream:
+            await stream.write(Packet(messages=[first]))
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await stream.read()
+            assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+    asyncio.run(run())
+
+
+ASK = Ask("counter", "increment", b"\x91\x01")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Call(-1, Act("sync", (ASK,)), 0.0, None, 0),
+        Call(1, Act("sync", (ASK,)), 0.0, None, 5),
+        Call(1 << 60, Act("sync", (ASK,)), 0.0, None, 0),
+        Call(1, Act("sync", ()), 0.0, None, 0),
+        Call(1, Act("sync", (ASK, ASK)), 0.0, None, 0),
+        Call(1, Act("sync", (Ask("counter", "increment", b"\xc1"),)), 0.0, None, 0),
+        Call(1, Act("sync", (Ask("counter", "increment", b"\x91\x01", to=("counter@n9",)),)), 0.0, None, 0),
+        Call(1, Act("sync", (ASK,)), 0.0, None, 0, (("x@n1", (("n1", 1),)),)),
+        Call(1, Act("sync", (ASK,)), 0.0, None, 0, (("counter@n2", (("n9", 1),)),)),
+    ],
+)
+def test_a_call_that_cannot_be_meant_hurts_nobody_else(ports, tmp_path, call):
+    async def run():
+        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(20), c.client("n1") as orb:
+            async with stranger(c) as stream:
+                await stream.write(Packet(messages=[encode(Hello("odd-one")), encode(call)]))
+                said = []
+                while len(said) < 2:
+                    said += (await stream.read()).messages
+                assert isinstance(to_client(said[0]), Welcome)
+                assert isinstance(to_client(said[1]), Refused)
+            await orb.object(Counter, "counter").increment(1)
+            assert all(line.lost == 0 for node in c.nodes.values() for line in node.peers.lines.values())
+
+    asyncio.run(run())
