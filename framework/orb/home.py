@@ -18,10 +18,9 @@ import grpc.aio
 import msgspec
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
 
-from framework.com.messages import WireContext
+from framework.com.events import Session
 from framework.com.receipt import Receipt
 from framework.errors import BadMessage, BadRequest, DeadlineExceeded, OboError, Unavailable
-from framework.ids import GroupId
 from framework.net import options
 from framework.net.wire.orb_pb2 import Packet
 from framework.net.wire.orb_pb2_grpc import SessionStub
@@ -32,8 +31,10 @@ from framework.orb.messages import (
     Call,
     Collect,
     Hello,
+    Left,
     Look,
     Refused,
+    ToClient,
     Told,
     ToNode,
     Welcome,
@@ -61,6 +62,7 @@ class _Pending:
         self.time = time.time()
         self.deadline = deadline
         self.sent = False
+        self.before: dict[str, Session] | None = None  # the sessions before it was first sent: brought when repeated
         self.answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
 
@@ -76,9 +78,8 @@ class Home:
         self._out: list[bytes] = []
         self._bell = asyncio.Event()
         self._ready = asyncio.Event()
-        self._moved = False  # the home node does not know this session yet
-        self._context: WireContext = ()
-        self._session: GroupId | None = None
+        self._sessions: dict[str, Session] = {}  # by node: its session there, the newest that it was given
+        self._brought: set[str] = set()  # what this home has of those of other nodes
         self._why = "not tried yet"
         self._closed = False
         self._move = asyncio.Event()
@@ -166,21 +167,26 @@ class Home:
         number = self._number(act)
         limit = self._limit(act.timeout)
         now = time.time()
-        self._say(Call(number, act, now, now + limit, done, *self._brought()))
+        self._say(Call(number, act, now, now + limit, done, self._bring(self._sessions)))
         return number
 
     def _send(self, number: int, pending: _Pending) -> None:
         pending.sent = True
+        if pending.before is None:
+            pending.before = dict(self._sessions)
         left = pending.deadline - time.time()
         act = msgspec.structs.replace(pending.act, timeout=max(left, 0.0)) if pending.act.wait else pending.act
-        self._say(Call(number, act, pending.time, pending.deadline, self._done(), *self._brought()))
+        self._say(Call(number, act, pending.time, pending.deadline, self._done(), self._bring(pending.before)))
 
     def _done(self) -> int:
         """All calls below this number are answered."""
         return next(iter(self._calls), self._next)
 
-    def _brought(self) -> tuple[WireContext, GroupId | None]:
-        return (self._context, self._session) if self._moved else ((), None)
+    def _bring(self, sessions: dict[str, Session]) -> tuple[Session, ...]:
+        """What this home does not have yet of the sessions at other nodes."""
+        new = tuple(s for node, s in sessions.items() if node != self.node and s.after not in self._brought)
+        self._brought.update(s.after for s in new)
+        return new
 
     async def _answer(self, number: int) -> Outcome:
         pending = self._calls[number]
@@ -231,7 +237,7 @@ class Home:
         self.node = node
         self._out.clear()
         self._move.clear()
-        self._moved = self._session is not None
+        self._brought.clear()
         for number, pending in self._calls.items():
             self._send(number, pending)
         self._ready.set()
@@ -269,11 +275,13 @@ class Home:
         self._out.append(encode(message))
         self._bell.set()
 
-    def _take(self, message: Welcome | Answer | Refused | Told) -> None:
+    def _take(self, message: ToClient) -> None:
         if isinstance(message, Answer):
-            self._context, self._session = message.context, message.group
-            self._moved = False
+            if message.session is not None:
+                self._sessions[self.node] = message.session
             self._settle(message.number, Outcome(message.responses, message.complete))
+        elif isinstance(message, Left):
+            self._sessions[self.node] = message.session
         elif isinstance(message, Refused):
             self._refused(message)
         elif isinstance(message, Told):

@@ -8,11 +8,11 @@ from typing import Literal
 
 import msgspec
 
-from framework.com.events import Response
-from framework.com.messages import Kind, Transmission, WireContext
+from framework.com.events import Response, Session
+from framework.com.messages import Kind, Transmission
 from framework.com.receipt import Receipt
 from framework.errors import BadMessage
-from framework.ids import GroupId, Replica
+from framework.ids import Replica
 
 
 class Ask(msgspec.Struct, array_like=True, frozen=True):
@@ -54,8 +54,7 @@ class Call(msgspec.Struct, array_like=True, frozen=True, tag=2):
     time: float
     deadline: float | None
     done: int
-    context: WireContext = ()
-    session: GroupId | None = None
+    sessions: tuple[Session, ...] = ()  # of this client at other nodes, as far as this node does not have them
 
 
 class Collect(msgspec.Struct, array_like=True, frozen=True, tag=3):
@@ -82,8 +81,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, tag=2):
     number: int
     complete: bool
     responses: tuple[Response, ...]
-    context: WireContext
-    group: GroupId
+    session: Session | None  # for the client to keep
 
 
 class Refused(msgspec.Struct, array_like=True, frozen=True, tag=3):
@@ -97,8 +95,15 @@ class Told(msgspec.Struct, array_like=True, frozen=True, tag=4):
     body: bytes
 
 
+class Left(msgspec.Struct, array_like=True, frozen=True, tag=5):
+    """A call that is not answered at once has left: what the client sends next comes after it, wherever it goes."""
+
+    number: int
+    session: Session
+
+
 ToNode = Hello | Call | Collect | Look | Bye
-ToClient = Welcome | Answer | Refused | Told
+ToClient = Welcome | Answer | Refused | Told | Left
 
 encode = msgspec.msgpack.Encoder().encode
 _to_node: msgspec.msgpack.Decoder[ToNode] = msgspec.msgpack.Decoder(ToNode)

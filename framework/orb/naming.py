@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from framework.com.events import Outgoing, Submit
-from framework.com.messages import WireContext
 from framework.com.receipt import CREC, SREC, Receipt, majority
 from framework.declare import Method
 from framework.errors import BadRequest
-from framework.ids import GroupId, ObjectName, Replica, Sid, object_of
+from framework.ids import ObjectName, Replica, Sid
 from framework.orb.config import Config
 from framework.orb.messages import Act, Ask, Envelope, encode
 
@@ -48,20 +47,6 @@ class Naming:
             way = "pcast" if len(parts) > 1 else "ucast" if len(parts[0].replicas) == 1 else "mcast"
         receipt = (act.receipt or usual_receipt(parts)) if act.wait and act.kind != "oneway" else None
         return Submit(caller, number, act.kind, way, parts, receipt)
-
-    def bring(self, submit: Submit, context: WireContext, session: GroupId | None, done: int) -> None:
-        """What a client brings along. It is checked here: peers would take it for a fault of this node."""
-        if not 0 <= done <= submit.call < _MANY:
-            raise BadRequest(f"call number {submit.call}, done below {done}: out of range")
-        directory = self._config.directory
-        for at, marks in context:
-            known = directory.objects.get(object_of(at))
-            if known is None or at not in known.replicas:
-                raise BadRequest(f"the session context names the unknown replica {at!r}")
-            for origin, seq in marks:
-                if origin not in directory.view.members or not 0 < seq < _MANY:
-                    raise BadRequest(f"the session context names request {seq} of {origin!r} to {at}")
-        submit.context, submit.session, submit.done = context, session, done
 
     def _part(self, act: Act, ask: Ask, several: bool, time: float, deadline: float | None, pick: Pick) -> Outgoing:
         method = self.method(ask.object, ask.method)

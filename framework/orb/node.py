@@ -18,6 +18,7 @@ import msgspec
 
 from framework.com.core import Com
 from framework.com.events import (
+    Accepted,
     AnyEvent,
     Arrived,
     Connected,
@@ -72,6 +73,7 @@ class Node:
             Transmit: lambda e: self.peers.lines[e.peer].transmit(e.data),
             Deliver: self.dispatch.deliver,
             Received: self._received,
+            Accepted: self._accepted,
             Dropped: lambda e: log.debug("from %s: %s", e.peer, e.why),
         }
 
@@ -85,6 +87,9 @@ class Node:
             carry = self._carry.get(type(effect))
             if carry is not None:
                 carry(effect)
+
+    def _accepted(self, effect: Accepted) -> None:
+        self.sessions.accepted(effect)
 
     def _received(self, effect: Received) -> None:
         if effect.client:

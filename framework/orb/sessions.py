@@ -13,8 +13,8 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from framework.com.events import Accepted, Leave, Received, Submit
 from framework.com.events import Collect as CollectEvent
-from framework.com.events import Leave, Received, Submit
 from framework.com.receipt import Receipt
 from framework.errors import BadMessage, BadRequest, OboError, ResourceExhausted, Unavailable
 from framework.ids import Node, Replica, node_of
@@ -26,6 +26,7 @@ from framework.orb.messages import (
     Call,
     Collect,
     Hello,
+    Left,
     Look,
     Refused,
     ToClient,
@@ -68,6 +69,11 @@ class Sessions:
         if client is not None:
             client.received(effect)
 
+    def accepted(self, effect: Accepted) -> None:
+        client = self._clients.get(effect.client)
+        if client is not None:
+            client.accepted(effect)
+
     @property
     def in_flight(self) -> int:
         return sum(len(c.in_flight) for c in self._clients.values())
@@ -107,6 +113,7 @@ class _Client:
     def __init__(self, sessions: Sessions, name: str) -> None:
         self.name = name
         self.in_flight: set[int] = set()
+        self._unanswered: set[int] = set()  # submitted without a receipt, not left yet
         self._sessions = sessions
         self._usual: dict[int, Receipt] = {}
         self._out: list[bytes] = []
@@ -188,10 +195,16 @@ class _Client:
         if len(self.in_flight) >= MOST_IN_FLIGHT:
             raise ResourceExhausted(f"{MOST_IN_FLIGHT} calls of {self.name} are in flight; wait for some of them")
         submit = sessions.naming.submit(self.name, message.number, act, message.time, message.deadline, self._pick)
-        sessions.naming.bring(submit, message.context, message.session, message.done)
+        submit.sessions, submit.done = message.sessions, message.done
         if submit.receipt is not None:
             submit.deadline = _until(act.timeout)
-        sessions.feed(submit)
+        if submit.receipt is None:
+            self._unanswered.add(message.number)
+        try:
+            sessions.feed(submit)
+        except OboError:
+            self._unanswered.discard(message.number)
+            raise
         if submit.receipt is not None:
             self.in_flight.add(message.number)
         elif act.kind != "oneway":
@@ -208,7 +221,13 @@ class _Client:
 
     def received(self, effect: Received) -> None:
         self.in_flight.discard(effect.call)
-        self._say(Answer(effect.call, effect.complete, effect.responses, effect.context, effect.group))
+        self._say(Answer(effect.call, effect.complete, effect.responses, effect.session))
+
+    def accepted(self, effect: Accepted) -> None:
+        """The answer of a call brings the session; a call without one at once needs a word of its own."""
+        if effect.call in self._unanswered:
+            self._unanswered.discard(effect.call)
+            self._say(Left(effect.call, effect.session))
 
     def _pick(self, replicas: Sequence[Replica]) -> Replica:
         """Reads are performed at home where that is possible."""
