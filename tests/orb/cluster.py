@@ -4,7 +4,6 @@ import asyncio
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from framework.errors import BadRequest
 from framework.orb.client import AsyncOrb
 from framework.orb.config import parse
 from framework.orb.node import Node
@@ -67,6 +66,3 @@ async def cluster(ports, trace: Path, judged=True):
         verdict = judge(load(sorted(trace.glob("*.jsonl"))))
         assert not verdict.violations, verdict.violations
         assert verdict.delivered or not verdict.requests
-
-
-__all__ = ["BadRequest", "Cluster", "cluster", "toml"]
