@@ -7,6 +7,7 @@ import grpc
 import grpc.aio
 import pytest
 
+from framework.com.events import Session
 from framework.net.wire.orb_pb2 import Packet
 from framework.net.wire.orb_pb2_grpc import SessionStub
 from framework.orb.messages import Act, Ask, Call, Hello, Refused, Welcome, encode, to_client
@@ -78,8 +79,9 @@ ASK = Ask("counter", "increment", b"\x91\x01")
         Call(1, Act("sync", (ASK, ASK)), 0.0, None, 0),
         Call(1, Act("sync", (Ask("counter", "increment", b"\xc1"),)), 0.0, None, 0),
         Call(1, Act("sync", (Ask("counter", "increment", b"\x91\x01", to=("counter@n9",)),)), 0.0, None, 0),
-        Call(1, Act("sync", (ASK,)), 0.0, None, 0, (("x@n1", (("n1", 1),)),)),
-        Call(1, Act("sync", (ASK,)), 0.0, None, 0, (("counter@n2", (("n9", 1),)),)),
+        Call(1, Act("sync", (ASK,)), 0.0, None, 0, (Session((("x@n1", (("n1", 1),)),), 0, "?"),)),
+        Call(1, Act("sync", (ASK,)), 0.0, None, 0, (Session((("counter@n2", (("n9", 1),)),), 0, "?"),)),
+        Call(1, Act("sync", (ASK,)), 0.0, None, 0, (Session((), 1 << 60, "?"),)),
     ],
 )
 def test_a_call_that_cannot_be_meant_hurts_nobody_else(ports, tmp_path, call):
