@@ -141,9 +141,7 @@ class Node:
         return [*open_calls(self.com), *(what for peer, what in open_links(self.com).items() if self.peers.up(peer))]
 
     async def stop(self) -> None:
-        still = open_calls(
-            self.com
-        )  # frames that a peer has not acknowledged show in the peer's trace, if they are lost
+        still = open_calls(self.com)  # frames that were not acknowledged show in the peer's trace, if they are lost
         self.sessions.close()
         if self._ticking is not None:
             self._ticking.cancel()
