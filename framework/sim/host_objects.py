@@ -111,7 +111,7 @@ class Hosts(Performer):
         self._running += 1
         ok, body = self._perform(effect)
         called = f"{effect.replica}/{effect.request.invocation}"
-        work = Random(f"{self.world.seed}/work/{called}").uniform(0.5, 4.0)
+        work = Random(f"{self.world.seed}/effort/{called}").uniform(0.5, 4.0)
         output = ok and self.method(object_of(effect.replica), effect.footprint.method).returns_value
         if not ok:
             self.told[called] = body.decode()
