@@ -51,9 +51,6 @@ class Context:
     def __len__(self) -> int:
         return sum(map(len, self.entries.values()))
 
-    def at(self, at: Replica) -> set[Mark]:
-        return self.entries.get(at, set())
-
     def add(self, at: Replica, mark: Mark) -> None:
         self.entries.setdefault(at, set()).add(mark)
 

@@ -76,6 +76,12 @@ def _one_less(receipt: Receipt, dests: Any, got: Any, real: Any = receipts.compl
     return real(Receipt("quorum", receipt.r - 1), dests, got) if receipt.r > 1 else real(receipt, dests, got)
 
 
+def _aborts_answered_ok(self: Host, request: Any, reply: Any, *rest: Any, real: Any = Host._answer) -> None:
+    status, reply.status = reply.status, "ok"
+    real(self, request, reply, *rest)
+    reply.status = status
+
+
 def _at_once(*_: Any) -> bool:
     return True
 
@@ -115,6 +121,7 @@ MUTANTS: dict[str, Mutant] = {
     "keys of an index slot forgotten": (Relation, "slots", _first_reader_wins),
     "compatible requests wait, too": (Relation, "_meets", _everything_conflicts),
     "a quorum with one answer less": (receipts, "complete", _one_less),
+    "an abort is answered as if it had committed": (Host, "_answer", _aborts_answered_ok),
     # A1
     "performed again when a copy arrives": (Host, "_performed", _never),
     "waiting copies are performed, too": (Order, "_void_copies", _none),
