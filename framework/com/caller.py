@@ -29,8 +29,8 @@ class Call:
         self.receipt: Receipt | None = None  # what the caller waits for now
         self.deadline: float | None = None
         self.received = False  # the receipt is over: what comes now is not received
-        self.objects = len({object_of(d) for d in self.dests})  # a pcast takes a call number for each
         self.silent: set[ObjectName] = {object_of(d) for d in self.dests}  # objects that have not answered at all
+        self.objects = len(self.silent)  # a pcast takes a call number for each
 
     @property
     def finished(self) -> bool:
@@ -49,6 +49,8 @@ class Call:
 
         As they came: a drec of three responses that are all here receives the first of them only."""
         assert self.receipt is not None
+        if len(self.dests) == 1:
+            return tuple(self.got.values()) or None
         if self.receipt.source is not None:  # srec: from this one, whoever else has answered
             wanted = self.got.get(self.receipt.source)
             return (wanted,) if wanted is not None else None
@@ -63,17 +65,16 @@ class Call:
 class Caller:
     __slots__ = (
         "_context",
+        "_joins",
+        "_reads",
         "acted",
+        "after",
         "calls",
-        "chain",
         "cid",
         "client",
-        "copies",
         "invocation",
-        "joins",
         "next",
         "no",
-        "reads",
         "sid",
     )
 
@@ -82,15 +83,14 @@ class Caller:
         self.cid = cid
         self.client = client  # "" for an instance
         self.invocation = invocation
-        self.chain: tuple[Ancestor, ...] = ()  # itself and its ancestors that wait for what it does
-        self.copies = 1  # replicas that make the same calls
         self.no = 0
         self.next = 0  # an instance numbers its calls upwards: the lowest free number
         self._context: Context | None = None
-        self.reads = Context()
-        self.joins = Context()
+        self._reads: Context | None = None
+        self._joins: Context | None = None
         self.calls: dict[int, Call] = {}
         self.acted = False  # has it sent or received anything?
+        self.after: tuple[GroupId, str] | None = None  # the last thing that a client's session includes
 
     @property
     def context(self) -> Context:
@@ -101,11 +101,35 @@ class Caller:
     def _inherit(self) -> Context:
         return Context()
 
+    @property
+    def chain(self) -> tuple[Ancestor, ...]:
+        """Itself and its ancestors that wait for what it does."""
+        return ()
+
+    @property
+    def copies(self) -> int:
+        """How many replicas make the same calls."""
+        return 1
+
+    @property
+    def reads(self) -> Context:
+        if self._reads is None:
+            self._reads = Context()
+        return self._reads
+
+    @property
+    def joins(self) -> Context:
+        """Calls that came back to objects of its chain."""
+        if self._joins is None:
+            self._joins = Context()
+        return self._joins
+
     def knows(self, known: Known) -> WireContext:
         """What the next message carries."""
-        self.context.prune(known)
-        if not self.reads:
-            return self.context.wire()
+        context = self.context
+        context.prune(known)
+        if not self._reads:
+            return context.wire()
         self.reads.prune(known)
         both = self.context.copy()
         both.merge(self.reads)
@@ -122,15 +146,17 @@ class Caller:
             self.reads.replace(dest.replica, mark)  # it waits for reads before it by itself
         else:
             self.context.replace(dest.replica, mark)
-            self.reads.drop(dest.replica)
-        if kind != "oneway" and any(a.object == object_of(dest.replica) for a in self.chain):
+            if self._reads:
+                self._reads.drop(dest.replica)
+        if kind != "oneway" and not self.client and any(a.object == object_of(dest.replica) for a in self.chain):
             self.joins.add(dest.replica, mark)
 
     def received(self, responses: Sequence[Response]) -> None:
         """Completing a receipt merges the contexts of what was received, and of nothing else."""
         self.acted = True
         for response in responses:
-            self.context.merge_wire(response.context)
+            if response.context:
+                self.context.merge_wire(response.context)
 
     def joined(self, joins: WireContext) -> None:
         """Calls that came back, as far as somebody of its own chain has to know of them."""

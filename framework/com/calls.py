@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from framework.com.core import Com
 
 
+_KINDS, _TRANSMISSIONS, _WAYS = get_args(Kind), get_args(Transmission), get_args(Way)
+
+
 class Calls:
     def __init__(self, com: "Com") -> None:
         self.com = com
@@ -33,10 +36,11 @@ class Calls:
         self._deadline_no = 0
         self._backlog: dict[str, deque[Submit]] = {}  # client calls that wait for a peer, in their order
         self._postponed = 0  # how many there are
+        self._good: set[tuple[object, ...]] = set()
 
     def submit(self, event: Submit, now: float) -> None:
-        self._check_kinds(event)
         caller = self._caller(event.caller) if isinstance(event.caller, Sid) else None
+        self._check_kinds(event)
         self._check_submit(event, caller)
         if caller is None:
             assert isinstance(event.caller, str)
@@ -50,33 +54,45 @@ class Calls:
         self._check_numbers(event, caller)
         if isinstance(caller, Instance) and caller.finished is not None:
             raise BadRequest(f"instance {caller.sid} has been completed; it cannot send any more")
-        names = [p.object for p in event.parts]
+        self._check_shape(event)
+        for part in event.parts:
+            if not is_plain(part.footprint):
+                raise BadRequest(f"{part.footprint!r} of a call of {part.object} is no footprint, or names a key twice")
+        if caller is not None and event.kind != "oneway":
+            caller.check_chain(event.parts)
+
+    def _check_shape(self, event: Submit) -> None:
+        """Destinations and receipt. The same few come again and again: what was good once is good."""
+        parts = event.parts
+        shape = (event.transmission, event.receipt, event.kind, *[(p.object, p.replicas) for p in parts])
+        if shape in self._good:
+            return
+        names = [p.object for p in parts]
         if not names or len(set(names)) != len(names):
             raise BadRequest(f"a transmission names each object once; this one names {names or 'none'}")
         if len(names) > 1 and event.transmission != "pcast":
             raise BadRequest(f"{event.transmission} sends one request; pcast sends different ones: {names}")
-        for part in event.parts:
+        for part in parts:
             declared = self.com.directory.find(part.object).replicas
             wrong = [r for r in part.replicas if r not in declared]
             if wrong or not part.replicas or len(set(part.replicas)) != len(part.replicas):
                 raise BadRequest(f"{part.object} has the replicas {declared}; destinations {part.replicas} are wrong")
-            if not is_plain(part.footprint):
-                raise BadRequest(f"{part.footprint!r} of a call of {part.object} is no footprint, or names a key twice")
-        if event.transmission == "ucast" and len(event.parts[0].replicas) > 1:
-            raise BadRequest(f"ucast goes to one replica, not to {event.parts[0].replicas}")
+        if event.transmission == "ucast" and len(parts[0].replicas) > 1:
+            raise BadRequest(f"ucast goes to one replica, not to {parts[0].replicas}")
         if event.receipt is not None:
             if event.kind == "oneway":
                 raise BadRequest("a one-way request has no response to wait for")
-            receipts.check(event.receipt, {p.object: p.replicas for p in event.parts})
-        if caller is not None and event.kind != "oneway":
-            caller.check_chain(event.parts)
+            receipts.check(event.receipt, {p.object: p.replicas for p in parts})
+        if len(self._good) < 4096:
+            self._good.add(shape)
 
     def _check_kinds(self, event: Submit) -> None:
         if isinstance(event.caller, str):
-            check_name(event.caller, "client name")
+            if event.caller not in self.sessions:
+                check_name(event.caller, "client name")
         elif not isinstance(event.caller, Sid):
             raise BadRequest(f"caller {event.caller!r} is neither a client's name nor an instance")
-        if event.kind not in get_args(Kind) or event.transmission not in get_args(Transmission):
+        if event.kind not in _KINDS or event.transmission not in _TRANSMISSIONS:
             raise BadRequest(f"no kind {event.kind!r} or transmission {event.transmission!r}")
         _check_wait(event.receipt, event.deadline)
 
@@ -106,38 +122,37 @@ class Calls:
         group = GroupId(caller.sid.clock, caller.sid.replica, caller.no)
         caller.no += 1
         caller.next = max(caller.next, event.call + len(event.parts)) if not caller.client else 0
-        dests = tuple(Dest(r, self._seq.get(r, 0) + 1) for p in event.parts for r in p.replicas)
-        parts = tuple(Part(p.object, p.footprint) for p in event.parts)
+        parts = tuple([Part(p.object, p.footprint) for p in event.parts])
+        dests = tuple([Dest(r, self._seq.get(r, 0) + 1) for p in event.parts for r in p.replicas])
         ordered = self.com.directory.needs_agreement(dests, parts)
         context = caller.knows(self.com.known)
         client, path = caller.invocation
-        invocations = {p.object: Invocation(client, (*path, event.call + j)) for j, p in enumerate(event.parts)}
         chain = () if event.kind == "oneway" else caller.chain
-        args = {p.object: p.args for p in event.parts}
-        for dest in dests:
-            self._seq[dest.replica] = dest.seq
-            name = object_of(dest.replica)
-            request = Request(
-                self.com.view,
-                group,
-                invocations[name],
-                event.kind,
-                dest.replica,
-                dests,
-                parts,
-                number,
-                ordered,
-                caller.cid,
-                context,
-                chain,
-                caller.copies,
-                event.done,
-                args[name],
-            )
-            self.com.post(node_of(dest.replica), request)
-        readonly = {p.object: p.footprint.readonly for p in parts}
-        for dest in dests:
-            caller.sent(dest, (self.com.node, dest.seq), event.kind, readonly[object_of(dest.replica)])
+        invocations = [Invocation(client, (*path, event.call + j)) for j in range(len(parts))]
+        copies, mine = caller.copies, iter(dests)
+        for part, invocation in zip(event.parts, invocations, strict=True):
+            for at in part.replicas:
+                dest = next(mine)
+                self._seq[at] = dest.seq
+                request = Request(
+                    self.com.view,
+                    group,
+                    invocation,
+                    event.kind,
+                    at,
+                    dests,
+                    parts,
+                    number,
+                    ordered,
+                    caller.cid,
+                    context,
+                    chain,
+                    copies,
+                    event.done,
+                    part.args,
+                )
+                self.com.post(node_of(at), request)
+                caller.sent(dest, (self.com.node, dest.seq), event.kind, part.footprint.readonly)
         if event.kind != "oneway":
             self._expect(caller, event, Call(event.call, group, dests))
         if self.com.told:
@@ -147,7 +162,7 @@ class Calls:
                     caller.cid,
                     event.call,
                     group,
-                    invocations[event.parts[0].object],
+                    invocations[0],
                     event.kind,
                     event.transmission,
                     dests,
@@ -161,21 +176,32 @@ class Calls:
                 )
             )
         if caller.client:
-            self.com.tell(Accepted(caller.client, event.call, self._session_after(caller, f"{group} sent")))
+            caller.after = group, "sent"
+            self.com.tell(Accepted(caller.client, event.call))
             self._forget_below(caller, event.done)
 
-    def _session_after(self, caller: Caller, after: str) -> Session:
-        return Session(caller.knows(self.com.known), self.com.clock, after)
+    def session(self, client: str) -> Session | None:
+        """What a client keeps of its session here; None before its first call has left."""
+        caller = self.sessions.get(client)
+        if caller is None or caller.after is None:
+            return None
+        group, what = caller.after
+        return Session(caller.knows(self.com.known), self.com.clock, f"{group} {what}")
 
     def _forget_below(self, session: Caller, done: int) -> None:
         """The client does not want the answers of these calls, also those that it never collected."""
-        for number in [n for n, c in session.calls.items() if n < done and c.receipt is None]:
-            self._waiting.pop(session.calls.pop(number).group, None)
+        calls = session.calls
+        if not calls or next(iter(calls)) >= done:  # they stand in the order of their numbers
+            return
+        for number in [n for n, c in calls.items() if n < done and c.receipt is None]:
+            self._waiting.pop(calls.pop(number).group, None)
 
     def _expect(self, caller: Caller, event: Submit, call: Call) -> None:
         again = caller.calls.get(event.call)
         if again is not None:  # a client repeats a call: the old group is answered to nobody
             self._waiting.pop(again.group, None)
+        elif caller.calls and next(reversed(caller.calls)) > event.call:
+            caller.calls = dict(sorted([*caller.calls.items(), (event.call, call)]))
         caller.calls[event.call] = call
         self._waiting[call.group] = (caller, call)
         call.receipt = event.receipt
@@ -195,8 +221,13 @@ class Calls:
         return session
 
     def _congested(self, event: Submit) -> bool:
-        nodes = {node_of(r) for p in event.parts for r in p.replicas}
-        return any(n in self.com.links and self.com.links[n].queued >= self.com.limits.queued for n in nodes)
+        links, most = self.com.links, self.com.limits.queued
+        for part in event.parts:
+            for at in part.replicas:
+                link = links.get(node_of(at))
+                if link is not None and link.queued >= most:
+                    return True
+        return False
 
     def _postpone(self, client: str, event: Submit) -> None:
         if self._postponed >= self.com.limits.backlog:
@@ -302,9 +333,10 @@ class Calls:
         call.received = True
         self._now_waits(caller, None)
         caller.received(got)
-        answers = tuple(Answer(m.replica, m.status, m.body) for m in got)
-        session = self._session_after(caller, f"{call.group} received") if caller.client else None
-        self.com.tell(Received(caller.sid, caller.client, call.number, call.group, receipt, answers, complete, session))
+        answers = tuple([Answer(m.replica, m.status, m.body) for m in got])
+        if caller.client:
+            caller.after = call.group, "received"
+        self.com.tell(Received(caller.sid, caller.client, call.number, call.group, receipt, answers, complete))
 
     def _arm(self, call: Call, deadline: float | None) -> None:
         call.deadline = deadline
@@ -336,11 +368,11 @@ class Calls:
         if not self._backlog[client]:
             del self._backlog[client]
         sid = self._session(client).sid
-        self.com.tell(Received(sid, client, call, None, event.receipt, (), False, None))
+        self.com.tell(Received(sid, client, call, None, event.receipt, (), False))
 
 
 def _check_wait(receipt: Receipt | None, deadline: float | None) -> None:
-    if receipt is not None and receipt.way not in get_args(Way):
-        raise BadRequest(f"no receipt {receipt.way!r}; there are {', '.join(get_args(Way))}")
+    if receipt is not None and receipt.way not in _WAYS:
+        raise BadRequest(f"no receipt {receipt.way!r}; there are {', '.join(_WAYS)}")
     if deadline is not None and isnan(deadline):
         raise BadRequest("the deadline is not a number")

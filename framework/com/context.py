@@ -31,7 +31,7 @@ class Known:
         by_origin = self._at.get(at)
         if by_origin is None:
             return marks
-        out = set()
+        out: set[Mark] = set()
         for mark in marks:
             ranges = by_origin.get(mark[0])
             if ranges is None or (mark[1] > ranges.low and mark[1] not in ranges.above):
@@ -78,7 +78,9 @@ class Context:
 
     def prune(self, known: Known) -> None:
         """Drop what is known to be delivered."""
-        for at in list(self.entries):
+        if not self.entries:
+            return
+        for at in tuple(self.entries):
             left = known.missing(at, self.entries[at])
             if left:
                 self.entries[at] = left
@@ -86,4 +88,6 @@ class Context:
                 del self.entries[at]
 
     def wire(self) -> WireContext:
-        return tuple((at, tuple(sorted(self.entries[at]))) for at in sorted(self.entries))
+        if not self.entries:
+            return ()
+        return tuple([(at, tuple(sorted(self.entries[at]))) for at in sorted(self.entries)])

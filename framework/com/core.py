@@ -23,6 +23,7 @@ from framework.com.events import (
     Connected,
     Dropped,
     Leave,
+    Session,
     Submit,
     Tick,
     Transmit,
@@ -112,6 +113,10 @@ class Com:
         finally:
             self._effects = []
 
+    def session(self, client: str) -> Session | None:
+        """What a client is to keep, to go on elsewhere (PROTOCOL §4)."""
+        return self.calls.session(client)
+
     # for hosts
 
     def tick(self) -> int:
@@ -143,7 +148,7 @@ class Com:
         instance = self.instances.get(event.sid)
         if instance is None or instance.finished is not None:
             raise BadRequest(f"no instance {event.sid} is being performed at {self.node}")
-        if any(c.receipt is not None for c in instance.calls.values()):
+        if instance.calls and any(c.receipt is not None for c in instance.calls.values()):
             raise BadRequest(f"instance {event.sid} still waits for a receipt; it cannot be complete")
         self.hosts[event.sid.replica].complete(instance, event)
 

@@ -1,8 +1,8 @@
 """A request at one replica, with all that its way through the queue has to remember (framework.com.order)."""
 
-from framework.com.messages import Dest, Mark, Request
+from framework.com.messages import Dest, Mark, Part, Request
 from framework.footprint import Footprint
-from framework.ids import GroupId, Invocation, Replica, Stamp
+from framework.ids import GroupId, Invocation, ObjectName, Replica, Stamp
 
 LOWEST = Stamp(0, GroupId(0, Replica(""), 0))
 
@@ -42,7 +42,7 @@ class Entry:
         self.group = group
         self.first = first  # origin stamp
         self.footprint = footprint
-        self.dests = tuple(d.replica for d in dests)
+        self.dests = tuple([d[0] for d in dests])
         self.places: tuple[str, ...] = ()
         self.meets: tuple[str, ...] = ()
         self.request: Request | None = None  # None: only announced
@@ -67,3 +67,16 @@ class Entry:
 
     def __repr__(self) -> str:
         return f"<{self.group} {self.footprint} {self.stamp or self.proposal or 'held'}>"
+
+
+def part_of(request: Request, name: ObjectName) -> Part:
+    """What a request does to this object."""
+    parts = request.parts
+    return parts[0] if len(parts) == 1 else next(p for p in parts if p.object == name)
+
+
+def line_of(request: Request, name: ObjectName) -> tuple[Invocation, ...]:
+    """Its ancestors that may be running at this object."""
+    if not request.chain:
+        return ()
+    return tuple(request.invocation.ancestor(a.length) for a in request.chain if a.object == name)

@@ -148,16 +148,14 @@ class Received(Effect, frozen=True):
     receipt: Receipt
     responses: tuple[Response, ...]
     complete: bool
-    session: Session | None  # for a client to keep
 
 
 class Accepted(Effect, frozen=True):
-    """A client's call has left. ``session`` is for the client to keep: what it sends next comes after this call,
-    also through another node. To repeat this very call elsewhere it brings what it had before."""
+    """A client's call has left. What it sends next comes after this call, also through another node: the driver gives
+    it ``Com.session`` to keep. To repeat this very call elsewhere it brings what it had before."""
 
     client: str
     call: int
-    session: Session
 
 
 class Ended(Effect, frozen=True):

@@ -46,6 +46,23 @@ class Instance(Caller):
             context.merge_wire(wire)
         return context
 
+    @property
+    def _mine(self) -> tuple[Replica, ...]:
+        """Where else it is performed, and here."""
+        name = object_of(self.sid.replica)
+        return tuple([d for d in self.entry.dests if object_of(d) == name])
+
+    @property
+    def chain(self) -> tuple[Ancestor, ...]:
+        request = self.entry.request
+        assert request is not None
+        name = object_of(self.sid.replica)
+        return (*request.chain, Ancestor(name, len(request.invocation.path), self._mine))
+
+    @property
+    def copies(self) -> int:
+        return len(self._mine)
+
     def brought(self, request: Request) -> tuple[WireContext, WireContext]:
         """What its request brought to this replica."""
         return request.context, self.siblings
@@ -66,7 +83,10 @@ class Host:
     # requests come
 
     def arrive(self, request: Request) -> None:
-        seq = next(d.seq for d in request.dests if d.replica == self.replica)
+        replica, seq = self.replica, 0
+        for dest in request.dests:
+            if dest[0] == replica:
+                seq = dest[1]
         origin = node_of(request.group.replica)
         self.arrived[origin] = seq
         if self.com.told:
@@ -79,7 +99,8 @@ class Host:
         if request.ordered:
             self._waits_here(request.group)
         self.order.arrive(request, (origin, seq), preds, performed)
-        self.flush()
+        if self.order.out:
+            self.flush()
 
     def announce(self, group: GroupId, announce: Announce, dest: Dest) -> None:
         """A request for this replica exists, unless it is or was here already."""
@@ -185,16 +206,15 @@ class Host:
         cid = self.epoch.enter(sid, entry.places, entry.meets, self.order.ahead.joins(entry))
         reply = self.replies.start(request)
         instance = Instance(sid, cid, entry, reply, self.epoch.base_wire, self._siblings(request))
-        mine = entry.dests if len(request.parts) == 1 else tuple(d for d in entry.dests if object_of(d) == self.name)
-        instance.copies = len(mine)
-        instance.chain = (*request.chain, Ancestor(self.name, len(request.invocation.path), mine))
         self.com.instances[sid] = instance
         self.com.calls.callers[sid] = instance
         self.com.tell(Deliver(sid, cid, self.replica, request, entry.footprint, entry.stamp, way(entry)))
 
     def _siblings(self, request: Request) -> WireContext:
+        if len(request.dests) == 1:
+            return ()
         origin = node_of(request.group.replica)
-        return tuple((d.replica, ((origin, d.seq),)) for d in request.dests if d.replica != self.replica)
+        return tuple([(d.replica, ((origin, d.seq),)) for d in request.dests if d.replica != self.replica])
 
     def complete(self, instance: Instance, event: Completed) -> None:
         instance.finished = event
@@ -210,8 +230,9 @@ class Host:
 
     def try_end(self, instance: Instance) -> None:
         """It ends when each object it called has answered (P1 §2.4: non-blocked instantiation)."""
-        running = instance.sid in self.com.instances
-        if running and instance.finished is not None and not any(c.silent for c in instance.calls.values()):
+        if instance.finished is None or instance.sid not in self.com.instances:
+            return
+        if not instance.calls or not any(c.silent for c in instance.calls.values()):
             self._end(instance, instance.finished)
 
     def hold(self, response: Response) -> bool:
@@ -239,7 +260,7 @@ class Host:
             reply.joins = instance.joins.wire()
         else:  # its caller knows what the request brought: it sent that, or the request replaced it
             reply.context = instance.base
-            reply.full = sum(instance.brought(request), instance.base)
+            reply.full = instance.base + request.context + instance.siblings
         if self.com.told:
             self.com.tell(Ended(instance.sid, self.replica, instance.invocation, event.ok))
         self._answer(request, reply, reply.context, self.order.is_settled(entry))

@@ -25,11 +25,12 @@ from collections.abc import Iterable
 from typing import Final, Literal
 
 from framework.com.ahead import Ahead
-from framework.com.entry import LOWEST, Entry
-from framework.com.messages import Dest, Mark, Part, Request
+from framework.com.direct import direct, start
+from framework.com.entry import LOWEST, Entry, line_of, part_of
+from framework.com.messages import Dest, Mark, Request
 from framework.com.past import Past
 from framework.footprint import Footprint, Relation
-from framework.ids import GroupId, Invocation, Replica, Stamp
+from framework.ids import GroupId, Invocation, Replica, Stamp, object_of
 
 What = Literal["propose", "known", "safe", "start", "void", "settled"]
 
@@ -46,6 +47,7 @@ class Order:
 
     def __init__(self, replica: Replica, relation: Relation, told: bool = True) -> None:
         self.replica = replica
+        self.name = object_of(replica)
         self.told = told  # say when a stamp is safe
         self.relation = relation
         self.out: list[tuple[What, Entry]] = []
@@ -53,8 +55,8 @@ class Order:
         self._by_mark: dict[Mark, Entry] = {}
         self.ahead = Ahead(self._by_mark)
         self.past = Past()
-        self._awaited: dict[Mark, list[Entry]] = {}
-        self._copies: dict[Invocation, list[Entry]] = {}
+        self.awaited: dict[Mark, list[Entry]] = {}
+        self.copies: dict[Invocation, list[Entry]] = {}
         self._joining: dict[Mark, Invocation] = {}  # calls back to instances that wait for them
         self._todo: deque[Entry] = deque()
 
@@ -71,27 +73,36 @@ class Order:
 
     def arrive(self, request: Request, mark: Mark, preds: Iterable[Mark], performed: bool) -> Entry:
         """A request is here. ``performed``: another copy of the call has been performed or is running here."""
-        part = request.parts[0] if len(request.parts) == 1 else self._part(request)
+        part = part_of(request, self.name)
+        if not performed and (at_once := direct(self, request, part.footprint, mark, preds)) is not None:
+            self._direct(at_once)
+            return at_once
         entry = self.announce(request.group, Stamp(request.number, request.group), part.footprint, request.dests)
         entry.request = request
         entry.invocation = request.invocation
         entry.ordered = request.ordered
         entry.mark = mark
-        entry.line = self._line(request)
+        entry.line = line_of(request, self.name)
         self._by_mark[mark] = entry
-        entry.followers = self._awaited.pop(mark, None)
+        entry.followers = self.awaited.pop(mark, None)
         self._precede(entry, preds)
         if entry.line and (not performed or request.invocation in self.ahead.performing):
             self._joining[mark] = request.invocation
         if performed:
             self._void(entry)
         else:
-            self._copies.setdefault(request.invocation, []).append(entry)
+            self.copies.setdefault(request.invocation, []).append(entry)
         self._todo.append(entry)
         if entry.followers:
             self._todo.extend(entry.followers)
         self._run()
         return entry
+
+    def _direct(self, entry: Entry) -> None:
+        start(self, entry)
+        if self.told:
+            self.out.append((SAFE, entry))
+        self.out += ((START, entry), (SETTLED, entry))
 
     def propose(self, group: GroupId, replica: Replica, number: int) -> bool:
         """A proposal from another destination. False: no such request is known here, or it does not go there."""
@@ -253,7 +264,7 @@ class Order:
         self.ahead.start(entry)
         self.out.append((START, entry))
         assert entry.invocation is not None
-        self._void_copies(entry, self._copies.pop(entry.invocation))
+        self._void_copies(entry, self.copies.pop(entry.invocation))
         self._settle(entry)
         if entry.followers:  # not settled yet, but who joins the same ancestor need not wait for that
             self._todo.extend(entry.followers)
@@ -302,7 +313,7 @@ class Order:
             entry.preds.append(mark)
             before = self._by_mark.get(mark)
             if before is None:
-                self._awaited.setdefault(mark, []).append(entry)
+                self.awaited.setdefault(mark, []).append(entry)
             elif before.followers is None:
                 before.followers = [entry]
             else:
@@ -387,13 +398,3 @@ class Order:
         if entry.watchers:
             self._todo.extend(entry.watchers)
             entry.watchers = None
-
-    def _line(self, request: Request) -> tuple[Invocation, ...]:
-        if not request.chain:
-            return ()
-        name = self.replica.partition("@")[0]
-        return tuple(request.invocation.ancestor(a.length) for a in request.chain if a.object == name)
-
-    def _part(self, request: Request) -> Part:
-        name = self.replica.partition("@")[0]
-        return next(p for p in request.parts if p.object == name)

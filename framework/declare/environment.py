@@ -5,9 +5,7 @@ kept in a context variable, which asyncio tasks and ``asyncio.to_thread`` carry 
 object's attributes, which are the state.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -38,11 +36,16 @@ def current(what: str) -> Environment:
     return found
 
 
-@contextmanager
-def performing(environment: Environment) -> Iterator[None]:
-    """Around the performance of one method."""
-    token = _CURRENT.set(environment)
-    try:
-        yield
-    finally:
-        _CURRENT.reset(token)
+class performing:  # noqa: N801  # used as a function; a generator would cost as much as a short method
+    """Around the performance of one method: ``with performing(environment):``."""
+
+    __slots__ = ("_environment", "_token")
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+
+    def __enter__(self) -> None:
+        self._token: Token[Environment] = _CURRENT.set(self._environment)
+
+    def __exit__(self, *error: object) -> None:
+        _CURRENT.reset(self._token)

@@ -13,9 +13,10 @@ Both have the same names. Proxies of ``Orb`` may be used from many threads; thos
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import Any, Literal, Never, Self, TypeVar, overload
 
 from framework.com.receipt import CREC, DREC, Receipt
 from framework.declare import Object
@@ -23,7 +24,9 @@ from framework.errors import BadRequest
 from framework.orb.config import split_address
 from framework.orb.home import TIMEOUT, Home
 from framework.orb.loops import new_loop
-from framework.orb.proxy import Face
+from framework.orb.messages import Act
+from framework.orb.proxy import Face, Finish, Settle
+from framework.orb.waits import Latch, LoopFuture, ThreadFuture
 
 R = TypeVar("R")
 T = TypeVar("T", bound=Object)
@@ -39,7 +42,8 @@ class Orb(Face):
     def __init__(self, addresses: str | Sequence[str], timeout: float = TIMEOUT) -> None:
         self._loop = _background()
         self._home: Home = self._run(_made(parse_addresses(addresses), timeout))
-        super().__init__(self._home)
+        self._begin = self._home.begin
+        self._collect = self._home.collect
         self._closed = False
         try:
             self._run(self._home.reached())
@@ -50,11 +54,30 @@ class Orb(Face):
     def _run(self, work: Coroutine[Any, Any, R]) -> R:
         if threading.current_thread() is _thread:
             work.close()
-            raise BadRequest("a synchronous call would block the loop it needs: use AsyncOrb in coroutines")
+            _refuse_here()
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    def _later(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+    def _now(self, start: Callable[[Settle], int], finish: Finish) -> Any:
+        if threading.current_thread() is _thread:
+            _refuse_here()
+        latch = Latch()
+        number = start(latch.settle)
+        try:
+            outcome = latch.get()
+        except BaseException:  # Ctrl-C, for example
+            self._home.cancel(number)
+            raise
+        return finish(outcome)
+
+    def _later(self, start: Callable[[Settle], int], finish: Finish) -> "Future[Any]":
+        future = ThreadFuture(finish, self._home.cancel)
+        future.number = start(future.settle)
+        return future
+
+    def _send(self, act: Act, finish: Callable[[int], Any]) -> Any:
+        if not self._home.ready or self._home.full:
+            self._run(self._home.room())
+        return finish(self._home.send(act))
 
     @overload
     def object(self, cls: type[T], name: str) -> T: ...
@@ -103,7 +126,8 @@ class AsyncOrb(Face):
 
     async def __aenter__(self) -> Self:
         self._home = Home(self._addresses, self._timeout)
-        super().__init__(self._home)
+        self._begin = self._home.begin
+        self._collect = self._home.collect
         try:
             await self._home.reached()
         except BaseException:
@@ -116,11 +140,18 @@ class AsyncOrb(Face):
     ) -> None:
         await self._home.close()
 
-    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return work
+    async def _now(self, start: Callable[[Settle], int], finish: Finish) -> Any:
+        return await self._later(start, finish)
 
-    def _later(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.ensure_future(work)
+    def _later(self, start: Callable[[Settle], int], finish: Finish) -> "asyncio.Future[Any]":
+        future = LoopFuture(finish, self._home.cancel)
+        future.number = start(future.settle)
+        return future
+
+    async def _send(self, act: Act, finish: Callable[[int], Any]) -> Any:
+        if not self._home.ready or self._home.full:
+            await self._home.room()
+        return finish(self._home.send(act))
 
     async def look(self, what: Literal["objects", "status"]) -> Any:
         return await self._home.look(what)
@@ -138,6 +169,10 @@ def parse_addresses(addresses: str | Sequence[str]) -> list[str]:
     for address in found:
         split_address(address, "connect")
     return found
+
+
+def _refuse_here() -> Never:
+    raise BadRequest("a synchronous call would block the loop it needs: use AsyncOrb in coroutines")
 
 
 async def _made(addresses: list[str], timeout: float) -> Home:

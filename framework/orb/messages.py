@@ -72,6 +72,12 @@ class Bye(msgspec.Struct, array_like=True, frozen=True, tag=5):
     pass
 
 
+class Cancel(msgspec.Struct, array_like=True, frozen=True, tag=6):
+    """The caller does not wait for this call any more."""
+
+    number: int
+
+
 class Welcome(msgspec.Struct, array_like=True, frozen=True, tag=1):
     node: str
     view: int
@@ -96,13 +102,14 @@ class Told(msgspec.Struct, array_like=True, frozen=True, tag=4):
 
 
 class Left(msgspec.Struct, array_like=True, frozen=True, tag=5):
-    """A call that is not answered at once has left: what the client sends next comes after it, wherever it goes."""
+    """Calls that are not answered at once have left, up to this one: what the client sends next comes after them,
+    wherever it goes."""
 
     number: int
     session: Session
 
 
-ToNode = Hello | Call | Collect | Look | Bye
+ToNode = Hello | Call | Collect | Look | Bye | Cancel
 ToClient = Welcome | Answer | Refused | Told | Left
 
 encode = msgspec.msgpack.Encoder().encode

@@ -52,12 +52,12 @@ class Naming:
         method = self.method(ask.object, ask.method)
         if act.kind == "oneway" and method.returns_value:
             raise BadRequest(f"{method.where} returns a value: call it, or submit it; one-way is for '-> None'")
-        values = _values(method, ask)
+        packed, values = _values(method, ask)
         every = self._config.directory.find(ask.object).replicas
         to = ask.to or every
         if not ask.to and (act.transmission == "ucast" or (method.readonly and not several)):
             to = (pick(every),)
-        args = encode(Envelope(time, deadline, method.pack(values)))
+        args = encode(Envelope(time, deadline, packed))
         return Outgoing(ObjectName(ask.object), method.footprint(values), args, to)
 
 
@@ -69,10 +69,17 @@ def usual_receipt(parts: Sequence[Outgoing]) -> Receipt:
     return SREC if count == 1 else majority(count)
 
 
-def _values(method: Method, ask: Ask) -> tuple[object, ...]:
+def _values(method: Method, ask: Ask) -> tuple[bytes, tuple[object, ...]]:
+    """The arguments as every replica will read them, and the values they will see."""
+    if not ask.named:
+        try:
+            return ask.args, method.unpack(ask.args)
+        except BadRequest:
+            pass  # some are left to their defaults, or they are wrong: bind tells which
     try:
         args = _list.decode(ask.args)
         named = _map.decode(ask.named) if ask.named else {}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
         raise BadRequest(f"{method.where}: the arguments are no msgpack array: {error}") from None
-    return method.bind(*args, **named)
+    values = method.bind(*args, **named)
+    return method.pack(values), values

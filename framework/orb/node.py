@@ -6,10 +6,8 @@ on in a later turn of the loop. Threads perform methods; they come back through 
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +40,7 @@ from framework.orb.naming import Naming
 from framework.orb.performance import Resident, Stage
 from framework.orb.sessions import Sessions
 from framework.orb.tracing import Tracing
+from framework.orb.workers import Workers
 from framework.trace.still_open import open_calls, open_links, still_open
 
 log = logging.getLogger(__name__)
@@ -60,12 +59,14 @@ class Node:
         self.com = Com(self.name, config.directory, TIMING, told=trace is not None)
         self.naming = Naming(config)
         self.tracing = Tracing(self.name, config.directory, trace) if trace is not None else None
-        self._threads = ThreadPoolExecutor(config.serve.workers, thread_name_prefix=f"obo-{name}")
-        self.residents = {r: Resident(config.classes[object_of(r)]()) for r in self.com.hosts}
-        self.dispatch = Dispatch(Stage(self.feed, self.naming, self._threads), self.residents)
+        self._workers = Workers(config.serve.workers, f"obo-{name}")
+        self.residents = {r: Resident(config.classes[object_of(r)](), self._workers) for r in self.com.hosts}
+        self.dispatch = Dispatch(Stage(self.feed, self.naming), self.residents)
         view = config.directory.view.version
         self.peers = Peers(self.name, config.addresses, view, self, config.serve.max_message)
-        self.sessions = Sessions(self.name, view, self.feed, self.naming, self.look)
+        self.sessions = Sessions(
+            self.name, view, self.feed, self.naming, self.look, self.com.session, lambda: self.dispatch.crowded
+        )
         self._server: Any = None
         self._ticking: asyncio.Task[None] | None = None
         self._carry: dict[type[Any], Callable[[Any], None]] = {
@@ -151,8 +152,7 @@ class Node:
             await self._server.stop(0.2)
         if self.tracing is not None:
             self.tracing.stop([(r, vars(s.object), s.performed) for r, s in self.residents.items()], still)
-        with contextlib.suppress(RuntimeError):
-            self._threads.shutdown(wait=False, cancel_futures=True)
+        self._workers.stop()
 
     # for people
 

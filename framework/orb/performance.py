@@ -1,201 +1,256 @@
-"""One instance: a method being performed, and the calls it makes to other objects."""
+"""One instance: a method being performed, and what it sees beside its object (``self.orb``, ``now``, ``random``)."""
 
 import asyncio
-import time
-import zlib
-from collections.abc import Callable, Coroutine, Generator, Sequence
-from concurrent.futures import Executor
-from contextvars import copy_context
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
 from random import Random
 from typing import Any
 from uuid import UUID
 
 from framework.com.events import Collect, Completed, Deliver, Received, Submit
-from framework.com.receipt import Receipt
 from framework.declare import Method, Object, performing
-from framework.errors import BadRequest, DeadlineExceeded
-from framework.ids import Invocation, Replica
-from framework.orb.messages import Act, Envelope
-from framework.orb.naming import Naming, usual_receipt
-from framework.orb.outcome import Outcome, failure
-from framework.orb.proxy import Face, Options, Request, Sent
+from framework.orb.blocked import Watched
+from framework.orb.messages import Envelope
+from framework.orb.naming import Naming
+from framework.orb.nested import NestedAsyncOrb, NestedCalls, NestedOrb
+from framework.orb.outcome import failure
+from framework.orb.turn import Lane, Turn
 from framework.orb.undo import Undo
+from framework.orb.workers import Workers
+
+LOOK = 0.005  # seconds after which one that waits for its turn looks whether the other is blocked
 
 
 class Resident:
     """A replica on this node: the object, and whose turn it is to change it."""
 
-    def __init__(self, target: Object) -> None:
+    def __init__(self, target: Object, workers: Workers) -> None:
         self.object = target
-        self.turn = asyncio.Lock()
+        self.turn = Turn(workers)
+        self.lane = Lane(workers)
+        self.lending = threading.Lock()
         self.performed = 0
 
 
 class Stage:
-    """What instances of a node share: the way into the com layer, names, threads."""
+    """What instances of a node share: the way into the com layer and back, and names."""
 
-    def __init__(self, feed: Callable[[Submit | Collect | Completed], None], naming: Naming, threads: Executor) -> None:
+    def __init__(self, feed: Callable[[Submit | Collect | Completed], None], naming: Naming) -> None:
         self.feed = feed
         self.naming = naming
-        self.threads = threads
+        self.loop = asyncio.get_running_loop()
+        self.over: Callable[[Performance, Completed], None]  # on the loop: an instance has been performed
+        self._done: deque[tuple[Performance, Completed]] = deque()
+        self._rung = False
+        self._crowded: set[Turn | Lane] = set()
+        self._entered: set[Turn | Lane] = set()
+        self.stopped = False
+
+    def done(self, performance: "Performance", completed: Completed) -> None:
+        """From any thread. What many threads have done meanwhile goes to the com layer in one go."""
+        self._done.append((performance, completed))
+        if not self._rung and not self.stopped:
+            self._rung = True
+            self.on_loop(self._take_done)
+
+    def _take_done(self) -> None:
+        self._rung = False
+        done = self._done
+        for _ in range(0 if self.stopped else len(done)):
+            self.over(*done.popleft())
+
+    def on_loop(self, work: Callable[[], None]) -> None:
+        """From any thread. A node that has stopped does nothing any more."""
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(work)
+
+    def enter(self, line: Turn | Lane, body: "Performance") -> None:
+        """On the loop. Threads are called when all that came together is in line: each call costs a hand-over."""
+        if line.waiting:
+            self.look_after(line)
+        line.enter(body)
+        if not self._entered:
+            self.loop.call_soon(self._go)
+        self._entered.add(line)
+
+    def _go(self) -> None:
+        for line in self._entered:
+            line.go()
+        self._entered.clear()
+
+    def look_after(self, line: Turn | Lane) -> None:
+        """Somebody waits in this line: see to it that nobody waits for one that is blocked."""
+        if not self._crowded:
+            self.loop.call_later(LOOK, self._look)
+        self._crowded.add(line)
+
+    def _look(self) -> None:
+        for line in tuple(self._crowded):
+            if line.waiting:
+                line.relieve()
+            else:
+                self._crowded.discard(line)
+        if self._crowded:
+            self.loop.call_later(LOOK, self._look)
 
 
 class Performance:
-    """Also the engine of ``self.orb``."""
+    """Performed whole, or without a trace."""
 
     def __init__(self, stage: Stage, resident: Resident, effect: Deliver, method: Method, envelope: Envelope) -> None:
-        self._stage = stage
-        self._resident = resident
-        self._sid = effect.sid
-        self._invocation: Invocation = effect.request.invocation
-        self._method = method
-        self._envelope = envelope
+        self.stage = stage
+        self.resident = resident
+        self.effect = effect
+        self.method = method
+        self.envelope = envelope
+        self.watched: Watched | None = None
         self._undo = None if method.readonly else Undo(vars(resident.object))
-        self._next = 1  # number of the next call: the same at every replica
-        self._waits: dict[int, asyncio.Future[Outcome]] = {}
-        self._usual: dict[int, Receipt] = {}  # receipts of calls that were sent and not yet received
-        self._loop = asyncio.get_running_loop()
+        self._calls: NestedCalls | None = None
+        self._orb: NestedOrb | NestedAsyncOrb | None = None
+        self._chance: Random | None = None
 
-    async def perform(self) -> Completed:
-        """Whole, or without a trace."""
-        if self._undo is not None:
-            await self._resident.turn.acquire()
+    def start(self) -> "asyncio.Task[None] | None":
+        """On the loop."""
+        if self.method.is_async:
+            return asyncio.ensure_future(self._in_loop())
+        self.stage.enter(self.resident.lane if self._undo is None else self.resident.turn, self)
+        return None
+
+    # a plain def: in a thread, which has the turn
+
+    def perform(self) -> None:
         try:
-            if self._method.is_async:
-                ok, body = await self._in_loop()
+            values = self.method.unpack(self.envelope.args)
+            body = getattr(self.resident.object, self.method.name)
+            if self._undo is not None:
+                self._undo.begin()
+                self.watched = Watched(self.give, self.take, self.resident.lending)
+                with performing(self):
+                    self.watched.begin()
+                    try:
+                        result = body(*values)
+                    finally:
+                        self.watched.end()
             else:
-                context = copy_context()
-                ok, body = await self._loop.run_in_executor(self._stage.threads, context.run, self._in_thread)
+                with performing(self):
+                    result = body(*values)
+            ok, packed = True, self.method.pack_result(result)
+        except BaseException as error:  # also SystemExit: a method does not end the node
+            ok, packed = self._raised(error)
+        self._over(ok, packed)
+
+    def give(self) -> None:
+        """Others have their turn while this instance waits."""
+        if self._undo is not None:
+            self._undo.pause()
+            self.resident.turn.give()
+
+    def take(self) -> None:
+        if self._undo is not None:
+            self.resident.turn.wait(self)
+            self._undo.begin()
+
+    # async def: on the loop
+
+    async def _in_loop(self) -> None:
+        if self._undo is not None:
+            await _InTurns(self._my_turn)
+        try:
+            ok, packed = await self._awaited()
         finally:
             if self._undo is not None:
-                self._resident.turn.release()
-        if ok:
-            self._resident.performed += 1
-        return Completed(self._sid, ok, body, ok and self._method.returns_value)
+                self.resident.turn.give()
+        self._over(ok, packed)
 
-    def _in_thread(self) -> tuple[bool, bytes]:
+    async def _awaited(self) -> tuple[bool, bytes]:
         try:
-            values = self._begin()
-            with performing(_Surroundings(self._invocation, self._envelope.time, NestedOrb(self, self._loop))):
-                return True, self._method.pack_result(self._bound()(*values))
-        except BaseException as error:  # also SystemExit: a method does not end the node
-            return self._raised(error)
-
-    async def _in_loop(self) -> tuple[bool, bytes]:
-        try:
-            values = self._begin()
-            with performing(_Surroundings(self._invocation, self._envelope.time, NestedAsyncOrb(self))):
-                return True, self._method.pack_result(await self._bound()(*values))
+            values = self.method.unpack(self.envelope.args)
+            body = getattr(self.resident.object, self.method.name)(*values)
+            with performing(self):
+                result = await (body if self._undo is None else _InTurns(lambda: self._steps(body)))
+            return True, self.method.pack_result(result)
         except BaseException as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():  # the node stops at once
-                raise
             return self._raised(error)
 
-    def _bound(self) -> Callable[..., Any]:
-        found: Callable[..., Any] = getattr(self._resident.object, self._method.name)
-        return found
-
-    def _begin(self) -> tuple[Any, ...]:
-        values = self._method.unpack(self._envelope.args)
-        if self._undo is not None:
+    def _steps(self, body: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        """Drive a coroutine: it has the turn from one await to the next."""
+        assert self._undo is not None
+        go_on: Callable[[Any], Any] = body.send
+        value: Any = None
+        while True:
             self._undo.begin()
-        return values
+            try:
+                awaited = go_on(value)
+            except StopIteration as end:
+                return end.value
+            self._undo.pause()
+            self.resident.turn.give()
+            try:
+                go_on, value = body.send, (yield awaited)
+            except BaseException as error:
+                go_on, value = body.throw, error
+            cancelled = yield from self._my_turn()
+            if cancelled is not None:
+                go_on, value = body.throw, cancelled
+
+    def _my_turn(self) -> Generator[Any, Any, asyncio.CancelledError | None]:
+        """Cancelled or not, it goes on only in its turn."""
+        cancelled = None
+        while True:
+            try:
+                yield from self._turn_comes()
+                return cancelled
+            except asyncio.CancelledError as error:
+                cancelled = error
+
+    def _turn_comes(self) -> "asyncio.Future[None]":
+        stage, turn = self.stage, self.resident.turn
+        came: asyncio.Future[None] = stage.loop.create_future()
+
+        def here() -> None:
+            if came.done():  # nobody waits for it any more
+                turn.give()
+            else:
+                came.set_result(None)
+
+        if turn.take(lambda: stage.on_loop(here)):
+            came.set_result(None)
+        else:
+            stage.look_after(turn)
+        return came
+
+    # both
 
     def _raised(self, error: BaseException) -> tuple[bool, bytes]:
         if self._undo is not None:
             self._undo.take_back()
         return False, failure(error)
 
-    # calls to other objects; on the loop, while the method waits
+    def _over(self, ok: bool, packed: bytes) -> None:
+        self.stage.done(self, Completed(self.effect.sid, ok, packed, ok and self.method.returns_value))
 
-    async def call(self, act: Act) -> Outcome:
-        number, submit = self._submit(act, True)
-        return await self._answer(number, submit)
+    # what the method sees: from the request alone, so the same on every replica
 
-    async def send(self, act: Act) -> int:
-        return self.send_now(act)
-
-    def send_now(self, act: Act) -> int:
-        number, submit = self._submit(act, False)
-        self._stage.feed(submit)
-        if act.kind != "oneway":
-            self._usual[number] = usual_receipt(submit.parts)
-        return number
-
-    async def collect(self, number: int, receipt: Receipt | None, timeout: float | None) -> Outcome:
-        usual = self._usual.pop(number, None)
-        if usual is None:
-            raise BadRequest("this call has been received already, or was never sent")
-        return await self._answer(number, Collect(self._sid, number, receipt or usual, self._until(timeout)))
-
-    def _submit(self, act: Act, wait: bool) -> tuple[int, Submit]:
-        number = self._next
-        naming, envelope = self._stage.naming, self._envelope
-        submit = naming.submit(self._sid, number, act, envelope.time, envelope.deadline, self._pick)
-        self._next += len(act.parts)
-        if wait:
-            submit.deadline = self._until(act.timeout)
-        return number, submit
-
-    async def _answer(self, number: int, event: Submit | Collect) -> Outcome:
-        """Others have their turn while this instance waits."""
-        if self._waits:
-            raise BadRequest("an instance waits for one call at a time: submit them, or send them by pcast")
-        future: asyncio.Future[Outcome] = self._loop.create_future()
-        self._waits[number] = future
-        try:
-            self._stage.feed(event)
-        except BaseException:
-            del self._waits[number]
-            raise
-        if self._undo is None:
-            return await future
-        self._undo.pause()
-        self._resident.turn.release()
-        try:
-            return await future
-        finally:
-            await self._resident.turn.acquire()
-            self._undo.begin()
+    @property
+    def orb(self) -> "NestedOrb | NestedAsyncOrb":
+        if self._orb is None:
+            self._calls = NestedCalls(self)
+            self._orb = NestedAsyncOrb(self._calls) if self.method.is_async else NestedOrb(self._calls)
+        return self._orb
 
     def received(self, effect: Received) -> None:
-        future = self._waits.pop(effect.call, None)
-        if future is not None and not future.done():
-            future.set_result(Outcome(effect.responses, effect.complete))
-
-    def _until(self, timeout: float | None) -> float | None:
-        """The deadline of a nested call in the loop's time: what is left of the caller's, or less."""
-        if self._envelope.deadline is None:
-            left = timeout
-        else:
-            left = self._envelope.deadline - time.time()
-            left = left if timeout is None else min(left, timeout)
-            if left <= 0:
-                raise DeadlineExceeded(f"{self._method.where}: the caller's deadline has passed; nothing was sent")
-        return None if left is None else self._loop.time() + left
-
-    def _pick(self, replicas: Sequence[Replica]) -> Replica:
-        """The same at every replica of this object: another one could have read another state."""
-        return replicas[zlib.crc32(str(self._invocation).encode()) % len(replicas)]
-
-
-class _Surroundings:
-    """What a method sees beside its object: from the request alone, so the same on every replica."""
-
-    def __init__(self, invocation: Invocation, when: float, orb: "NestedOrb | NestedAsyncOrb") -> None:
-        self.orb = orb
-        self._when = when
-        self._seed = str(invocation)
-        self._chance: Random | None = None
+        if self._calls is not None:
+            self._calls.received(effect)
 
     def _random(self) -> Random:
         if self._chance is None:
-            self._chance = Random(self._seed)
+            self._chance = Random(str(self.effect.request.invocation))
         return self._chance
 
     def now(self) -> float:
-        return self._when
+        return self.envelope.time
 
     def random(self) -> float:
         return self._random().random()
@@ -204,48 +259,11 @@ class _Surroundings:
         return UUID(int=self._random().getrandbits(128), version=4)
 
 
-class Later:
-    """The result of a call that an instance has submitted: ``result()`` in a thread, ``await`` on the loop."""
+class _InTurns:
+    """Awaits what a generator yields."""
 
-    def __init__(self, face: Face, sent: Sent, timeout: float | None) -> None:
-        self._face, self._sent, self._timeout = face, sent, timeout
-
-    async def _value(self) -> Any:
-        return (await self._face._all(self._sent, None, self._timeout))[-1].value
-
-    def result(self) -> Any:
-        return self._face._run(self._value())
+    def __init__(self, generator: Callable[[], Generator[Any, Any, Any]]) -> None:
+        self._generator = generator
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        return self._value().__await__()
-
-
-class NestedOrb(Face):
-    """``self.orb`` of a method that is a plain def: it runs in a thread and waits there."""
-
-    def __init__(self, engine: Performance, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(engine)
-        self._loop = loop
-
-    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def submit(self, request: Request, options: Options) -> Later:
-        sent = self._run(self._sent("async", (request,), None, options))
-        return Later(self, sent, options.timeout)
-
-
-class NestedAsyncOrb(Face):
-    """``self.orb`` of a method that is async: everything is awaited."""
-
-    def __init__(self, engine: Performance) -> None:
-        super().__init__(engine)
-        self._performance = engine
-
-    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return work
-
-    def submit(self, request: Request, options: Options) -> Later:
-        """Sent at once, whenever it is awaited: calls are numbered in the order in which they are made."""
-        number = self._performance.send_now(Act("async", (request.ask(options.to),), None, None, False, None))
-        return Later(self, Sent(number, (request,)), options.timeout)
+        return self._generator()

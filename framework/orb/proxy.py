@@ -1,11 +1,12 @@
 """Proxies and the names a caller uses: the same for clients and for methods that call other objects.
 
-An engine carries out acts (``home.Home`` for a client, ``performance.Performance`` for an instance); a face turns
-what a user types into acts. Whether a face waits or gives something to await is decided in one place, ``_run``.
+An engine carries out acts (``home.Home`` for a client, ``nested.NestedCalls`` for an instance); a face turns what a
+user types into acts. Whether a face waits or gives something to await is decided in three places: ``_now``, ``_later``
+and ``_send``.
 """
 
-from collections.abc import Coroutine, Sequence
-from typing import Any, Protocol, overload
+from collections.abc import Callable, Sequence
+from typing import Any, overload
 
 import msgspec
 
@@ -13,20 +14,17 @@ from framework.com.messages import Kind, Transmission
 from framework.com.receipt import CREC, DREC, SREC, Receipt, quorum, srec
 from framework.declare import Declaration, Method, Object, declaration
 from framework.declare.codec import CANNOT_WRITE
-from framework.errors import BadRequest
+from framework.errors import BadRequest, OboError
 from framework.ids import Replica
 from framework.orb.messages import Act, Ask
 from framework.orb.outcome import Outcome, Reply, replies
 
 _encode = msgspec.msgpack.Encoder().encode
 
-
-class Engine(Protocol):
-    """Carries out acts. Everything happens on the engine's loop."""
-
-    async def call(self, act: Act) -> Outcome: ...
-    async def send(self, act: Act) -> int: ...
-    async def collect(self, number: int, receipt: Receipt | None, timeout: float | None) -> Outcome: ...
+#: Told once what came of a call.
+Settle = Callable[[Outcome | OboError], None]
+#: Makes of an outcome what the caller gets; raises what he is to be told.
+Finish = Callable[[Outcome], Any]
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -41,19 +39,25 @@ USUAL = Options()
 class Request:
     """A call that has not been sent: what ``ucast``, ``mcast`` and ``pcast`` take."""
 
+    __slots__ = ("_ask", "method", "object", "what")
+
     def __init__(self, name: str, method: str, declared: Method | None, args: Sequence[Any], named: dict[str, Any]):
         self.object = name
         self.method = declared
         self.what = f"{name}.{method}"
         if declared is not None:  # a mistake is told here, before anything is sent
-            args, named = declared.bind(*args, **named), {}
+            self._ask = Ask(name, method, declared.pack(declared.bind(*args, **named)))
+            return
         try:
-            self._ask = Ask(name, method, _encode(list(args)), _encode(named) if named else b"")
+            self._ask = Ask(name, method, _encode(args), _encode(named) if named else b"")
         except CANNOT_WRITE as error:
             raise BadRequest(f"{self.what}: an argument cannot be sent: {error}") from None
 
     def ask(self, to: Sequence[Replica] = ()) -> Ask:
         return msgspec.structs.replace(self._ask, to=tuple(to)) if to else self._ask
+
+    def value(self, outcome: Outcome) -> Any:
+        return replies(outcome, {self.object: self.method}, self.what)[-1].value
 
 
 class Sent:
@@ -63,6 +67,12 @@ class Sent:
         self.number = number
         self.what = " | ".join(r.what for r in requests)
         self.methods = {r.object: r.method for r in requests}
+
+    def all(self, outcome: Outcome) -> Sequence[Reply]:
+        return replies(outcome, self.methods, self.what)
+
+    def one(self, outcome: Outcome) -> Reply:
+        return self.all(outcome)[-1]
 
 
 class Remote:
@@ -83,14 +93,14 @@ class Remote:
         return Request(self._object, self._name, self._declared, args, named)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        return self._face.call(self.request(*args, **named), self._options)
+        return self._face.call(Request(self._object, self._name, self._declared, args, named), self._options)
 
     def submit(self, *args: Any, **named: Any) -> Any:
-        """Asynchronous: a future of the result."""
-        return self._face.submit(self.request(*args, **named), self._options)
+        """Asynchronous: a future of the result. It is sent at once."""
+        return self._face.submit(Request(self._object, self._name, self._declared, args, named), self._options)
 
     def oneway(self, *args: Any, **named: Any) -> Any:
-        return self._face.oneway(self.request(*args, **named), self._options)
+        return self._face.oneway(Request(self._object, self._name, self._declared, args, named), self._options)
 
     def with_(
         self, *, timeout: float | None = None, receipt: Receipt | None = None, to: Sequence[str] | None = None
@@ -121,16 +131,24 @@ class Proxy:
 
 
 class Face:
-    """What a caller can do. ``_run`` waits for a coroutine, or gives it to be awaited."""
+    """What a caller can do."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
+    def _now(self, start: Callable[[Settle], int], finish: Finish) -> Any:
+        """Start a call and wait for it; or something to await that does."""
         raise NotImplementedError
 
-    def _later(self, work: Coroutine[Any, Any, Any]) -> Any:
+    def _later(self, start: Callable[[Settle], int], finish: Finish) -> Any:
+        """Start a call; a future of it."""
         raise NotImplementedError
+
+    def _send(self, act: Act, finish: Callable[[int], Any]) -> Any:
+        """Send what is received later or never; or something to await that does."""
+        raise NotImplementedError
+
+    #: Start a call that is settled when it is received.
+    _begin: Callable[[Act, Settle], int]
+    #: Receive what was sent.
+    _collect: Callable[[int, Receipt | None, float | None, Settle], int]
 
     @overload
     def object(self, cls: type[Object], name: str) -> Any: ...
@@ -148,62 +166,59 @@ class Face:
         return Proxy(self, name, declaration(cls))
 
     def call(self, request: Request, options: Options) -> Any:
-        return self._run(self._called("sync", request, options))
+        act = _act("sync", request, options)
+        return self._now(lambda settle: self._begin(act, settle), request.value)
 
     def submit(self, request: Request, options: Options) -> Any:
-        return self._later(self._called("async", request, options))
+        act = _act("async", request, options)
+        return self._later(lambda settle: self._begin(act, settle), request.value)
 
     def oneway(self, request: Request, options: Options) -> Any:
         if request.method is not None and request.method.returns_value:
             raise BadRequest(f"{request.what} returns a value: call it, or submit it; one-way is for '-> None'")
-        return self._run(self._sent("oneway", (request,), None, options))
+        return self._send(Act("oneway", (request.ask(options.to),), None, None, False, options.timeout), _nothing)
 
     # ucast, mcast, pcast; srec, crec, drec, quorum
 
     def ucast(self, request: Request, to: str | None = None) -> Any:
         """One request, one replica. The receipt is taken later."""
-        return self._run(self._sent("async", (request,), "ucast", Options(to=(Replica(to),) if to else ())))
+        return self._transmit((request,), "ucast", (Replica(to),) if to else ())
 
     def mcast(self, request: Request, to: Sequence[str] = ()) -> Any:
         """One request, many replicas: all, or those named."""
-        return self._run(self._sent("async", (request,), "mcast", Options(to=tuple(map(Replica, to)))))
+        return self._transmit((request,), "mcast", tuple(map(Replica, to)))
 
     def pcast(self, *requests: Request) -> Any:
         """Different requests to different objects in one act; each goes to all replicas of its object."""
-        return self._run(self._sent("async", requests, "pcast", Options()))
+        return self._transmit(requests, "pcast", ())
+
+    def _transmit(self, requests: Sequence[Request], way: Transmission, to: tuple[Replica, ...]) -> Any:
+        act = Act("async", tuple(r.ask(to) for r in requests), way, None, False, None)
+        return self._send(act, lambda number: Sent(number, requests))
 
     def srec(self, sent: Sent, source: str | None = None, timeout: float | None = None) -> Any:
         """The reply of one replica: of the only one, or of ``source``."""
-        return self._run(self._one(sent, srec(Replica(source)) if source else SREC, timeout))
+        return self._receive(sent, srec(Replica(source)) if source else SREC, timeout, sent.one)
 
     def drec(self, sent: Sent, timeout: float | None = None) -> Any:
         """The first reply."""
-        return self._run(self._one(sent, DREC, timeout))
+        return self._receive(sent, DREC, timeout, sent.one)
 
     def crec(self, sent: Sent, timeout: float | None = None) -> Any:
         """All replies."""
-        return self._run(self._all(sent, CREC, timeout))
+        return self._receive(sent, CREC, timeout, sent.all)
 
     def quorum(self, sent: Sent, r: int, timeout: float | None = None) -> Any:
         """The first replies, ``r`` of each object."""
-        return self._run(self._all(sent, quorum(r), timeout))
+        return self._receive(sent, quorum(r), timeout, sent.all)
 
-    # the work itself
+    def _receive(self, sent: Sent, receipt: Receipt | None, timeout: float | None, finish: Finish) -> Any:
+        return self._now(lambda settle: self._collect(sent.number, receipt, timeout, settle), finish)
 
-    async def _called(self, kind: Kind, request: Request, options: Options) -> Any:
-        act = Act(kind, (request.ask(options.to),), None, options.receipt, True, options.timeout)
-        outcome = await self._engine.call(act)
-        return replies(outcome, {request.object: request.method}, request.what)[-1].value
 
-    async def _sent(
-        self, kind: Kind, requests: Sequence[Request], way: Transmission | None, options: Options
-    ) -> Sent | None:
-        parts = tuple(r.ask(options.to) for r in requests)
-        number = await self._engine.send(Act(kind, parts, way, None, False, options.timeout))
-        return Sent(number, requests) if kind != "oneway" else None
+def _act(kind: Kind, request: Request, options: Options) -> Act:
+    return Act(kind, (request.ask(options.to),), None, options.receipt, True, options.timeout)
 
-    async def _all(self, sent: Sent, receipt: Receipt | None, timeout: float | None) -> Sequence[Reply]:
-        return replies(await self._engine.collect(sent.number, receipt, timeout), sent.methods, sent.what)
 
-    async def _one(self, sent: Sent, receipt: Receipt, timeout: float | None) -> Reply:
-        return (await self._all(sent, receipt, timeout))[-1]
+def _nothing(number: int) -> None:
+    return None

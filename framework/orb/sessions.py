@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from framework.com.events import Accepted, Leave, Received, Submit
+from framework.com.events import Accepted, Leave, Received, Session, Submit
 from framework.com.events import Collect as CollectEvent
 from framework.com.receipt import Receipt
 from framework.errors import BadMessage, BadRequest, OboError, ResourceExhausted, Unavailable
@@ -24,6 +24,7 @@ from framework.orb.messages import (
     Answer,
     Bye,
     Call,
+    Cancel,
     Collect,
     Hello,
     Left,
@@ -32,10 +33,10 @@ from framework.orb.messages import (
     ToClient,
     Told,
     Welcome,
-    encode,
     to_node,
 )
 from framework.orb.naming import Naming, usual_receipt
+from framework.orb.packets import packets
 
 log = logging.getLogger(__name__)
 
@@ -52,12 +53,16 @@ class Sessions:
         feed: Callable[[Submit | CollectEvent | Leave], None],
         naming: Naming,
         look: Callable[[str], bytes],
+        session: Callable[[str], Session | None],
+        crowded: Callable[[], bool],
     ) -> None:
         self.node = node
         self.view = view
         self.feed = feed
         self.naming = naming
         self.look = look
+        self.session = session
+        self.crowded = crowded
         self.draining = False
         self._clients: dict[str, _Client] = {}
 
@@ -114,9 +119,10 @@ class _Client:
         self.name = name
         self.in_flight: set[int] = set()
         self._unanswered: set[int] = set()  # submitted without a receipt, not left yet
+        self._left = 0  # the last of them that has left, and is not told
         self._sessions = sessions
         self._usual: dict[int, Receipt] = {}
-        self._out: list[bytes] = []
+        self._out: list[ToClient] = []
         self._bell = asyncio.Event()
         self._stream: asyncio.Future[None] | None = None
         self._going: asyncio.TimerHandle | None = None
@@ -152,10 +158,15 @@ class _Client:
         while True:
             for data in messages:
                 message = to_node(data)
-                if isinstance(message, Bye):
+                if isinstance(message, Call):  # by far the most
+                    self._call(message)
+                elif isinstance(message, Bye):
                     self._sessions.forget(self)
                     return
-                self._take(message)
+                else:
+                    self._take(message)
+            while self._sessions.crowded():  # read no further: the stream holds the client back
+                await asyncio.sleep(0.001)
             packet = await context.read()
             if packet is grpc.aio.EOF:
                 return
@@ -163,32 +174,53 @@ class _Client:
 
     async def _write(self, context: Any, mine: "asyncio.Future[None]") -> None:
         while self._stream is mine:
-            if not self._out:
+            if not self._out and not self._left:
                 self._bell.clear()
                 await self._bell.wait()
                 continue
             waiting, self._out = self._out, []
-            await context.write(Packet(messages=waiting))
+            for packet in packets(self._with_session(waiting)):
+                await context.write(packet)
+
+    def _with_session(self, messages: list[ToClient]) -> list[ToClient]:
+        """The last answer brings what the client is to keep; it includes what the others would have brought."""
+        session = self._sessions.session(self.name)
+        if session is None:
+            return messages
+        if self._left:
+            messages.append(Left(self._left, session))
+            self._left = 0
+            return messages
+        for i in range(len(messages) - 1, -1, -1):
+            answer = messages[i]
+            if isinstance(answer, Answer):
+                messages[i] = Answer(answer.number, answer.complete, answer.responses, session)
+                break
+        return messages
 
     def _say(self, message: ToClient) -> None:
         if self._stream is not None:
-            self._out.append(encode(message))
+            self._out.append(message)
             self._bell.set()
 
-    def _take(self, message: Hello | Call | Collect | Look) -> None:
+    def _take(self, message: Hello | Collect | Look | Cancel) -> None:
         if isinstance(message, Hello):
             raise BadMessage("a second Hello")
         try:
-            if isinstance(message, Call):
-                self._call(message)
-            elif isinstance(message, Collect):
+            if isinstance(message, Collect):
                 self._collect(message)
-            else:
+            elif isinstance(message, Look):
                 self._say(Told(message.number, self._sessions.look(message.what)))
         except OboError as error:
             self._say(Refused(message.number, type(error).__name__, str(error)))
 
     def _call(self, message: Call) -> None:
+        try:
+            self._submit(message)
+        except OboError as error:
+            self._say(Refused(message.number, type(error).__name__, str(error)))
+
+    def _submit(self, message: Call) -> None:
         sessions, act = self._sessions, message.act
         if sessions.draining:
             raise Unavailable(f"{sessions.node} is stopping")
@@ -221,13 +253,14 @@ class _Client:
 
     def received(self, effect: Received) -> None:
         self.in_flight.discard(effect.call)
-        self._say(Answer(effect.call, effect.complete, effect.responses, effect.session))
+        self._say(Answer(effect.call, effect.complete, effect.responses, None))
 
     def accepted(self, effect: Accepted) -> None:
         """The answer of a call brings the session; a call without one at once needs a word of its own."""
         if effect.call in self._unanswered:
             self._unanswered.discard(effect.call)
-            self._say(Left(effect.call, effect.session))
+            self._left = effect.call
+            self._bell.set()
 
     def _pick(self, replicas: Sequence[Replica]) -> Replica:
         """Reads are performed at home where that is possible."""

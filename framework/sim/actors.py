@@ -187,12 +187,16 @@ class Actors(Performer):
         node.step(Completed(effect.sid, ok, b"done" if output else b"", output))
 
     def accepted(self, node: SimNode, effect: Accepted) -> None:
-        self.clients[effect.client].keep(node.name, effect.session)
+        self._keep(node, effect.client)
+
+    def _keep(self, node: SimNode, client: str) -> None:
+        session = node.com.session(client)
+        assert session is not None
+        self.clients[client].keep(node.name, session)
 
     def received(self, node: SimNode, effect: Received) -> None:
         if effect.client:
-            assert effect.session is not None
-            self.clients[effect.client].keep(node.name, effect.session)
+            self._keep(node, effect.client)
             self.clients[effect.client].answer(effect)
         else:
             self.running[effect.caller].received(effect.call)

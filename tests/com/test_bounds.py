@@ -90,7 +90,7 @@ def left_over(com: Com) -> dict[str, object]:
     }
     for at, replica in com.hosts.items():
         order = replica.order
-        for name in ("entries", "_by_mark", "_awaited", "_copies", "_joining", "_todo", "out"):
+        for name in ("entries", "_by_mark", "awaited", "copies", "_joining", "_todo", "out"):
             out[f"{at} order.{name}"] = getattr(order, name)
         for name in ("_waiting", "running", "performing"):
             out[f"{at} ahead.{name}"] = getattr(order.ahead, name)

@@ -130,6 +130,16 @@ class Checked(Order):
             m.proposals[HERE] = expected.number
         return done
 
+    def _direct(self, entry: Entry) -> None:
+        m = self._of(entry)
+        assert not m.ordered and self.model.may_be_proposed(m)
+        assert entry.stamp == entry.proposal == self.model.proposal(m)
+        m.stamp = m.proposal = entry.stamp
+        m.safe = True
+        assert self.model.may_be_delivered(m), f"{entry} delivered too early"
+        m.started = True
+        super()._direct(entry)
+
     def _fix(self, entry: Entry) -> None:
         m = self._of(entry)
         assert self.model.may_be_agreed(m), f"{entry} agreed too early"

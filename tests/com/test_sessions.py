@@ -3,7 +3,7 @@
 import pytest
 
 from framework.com.core import Limits
-from framework.com.events import Accepted, Received, Sent, Session
+from framework.com.events import Accepted, Received, Sent
 from framework.com.messages import Request
 from framework.com.receipt import CREC, SREC
 from tests.paper.stage import Client, Stage
@@ -146,16 +146,19 @@ def test_each_client_call_that_leaves_is_accepted() -> None:
     assert accepted(s) == [("T", 1), ("T", 2), ("T", 3)]
 
 
-def test_an_answer_carries_a_session_for_clients_only() -> None:
+def test_only_clients_whose_calls_have_left_have_a_session() -> None:
     s = Stage("i")
     s.object("f", "i", at_once=True)
     s.object("g", "i")
-    s.client("T", "i").sync("g.x", SREC, "m")
+    client = s.client("T", "i")
+    assert s.com("i").session("T") is None
+    client.sync("g.x", SREC, "m")
+    assert str(s.com("i").session("T").after).endswith(" sent")
     s.instance("m", "g@i").sync("f.x", SREC, "nested")
     s.instance("m", "g@i").commit()
     received = [e for _, e in s.heard if isinstance(e, Received)]
-    assert [isinstance(e.session, Session) for e in received] == [False, True]
     assert [e.client for e in received] == ["", "T"]
+    assert str(s.com("i").session("T").after).endswith(" received")
 
 
 def test_a_call_says_which_sessions_it_was_given() -> None:

@@ -276,10 +276,10 @@ class Stage:
                 self._agenda.append(instance.commit)
         elif isinstance(effect, Received):
             self._actor(effect).received.append(effect)
-            if effect.session is not None:
-                self.clients[effect.client].session = effect.session
+            if effect.client and effect.group is not None:
+                self.clients[effect.client].session = self.com(node).session(effect.client)
         elif isinstance(effect, Accepted) and effect.client in self.clients:
-            self.clients[effect.client].session = effect.session
+            self.clients[effect.client].session = self.com(node).session(effect.client)
 
     def _actor(self, effect: Received) -> Actor:
         return self.clients[effect.client] if effect.client else self.instances[effect.caller]

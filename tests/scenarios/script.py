@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from framework.com.core import Limits
+from framework.com.events import Received
 from framework.com.link import Timing
 from framework.com.messages import Kind
 from framework.com.receipt import Receipt, quorum, srec
@@ -92,6 +93,9 @@ class Script:
     def _watch(self, what: str, node: Node, detail: Any) -> None:
         if what == "effect":
             self.said += tell.effect(node, detail)
+            if isinstance(detail, Received) and detail.group is not None:
+                session = self.stage.com(node).session(detail.client)
+                self.said[-1] += f", session context {tell.context(session.context)}" if session else ""
         else:
             self.said += tell.frame(node, detail, held=what == "held")
 

@@ -96,9 +96,7 @@ def _received(e: Received) -> str:
     who = e.client or e.caller
     got = " ".join(f"{r.replica}={r.status}" + (f":{r.body.decode()}" if r.body else "") for r in e.responses)
     text = f"{who} receives {e.group} by {e.receipt}: {got or 'nothing'}"
-    if not e.complete:
-        text += ", incomplete"
-    return f"{text}, session context {context(e.session.context)}" if e.session else text
+    return text if e.complete else f"{text}, incomplete"
 
 
 def _agreed(e: Agreed) -> str:

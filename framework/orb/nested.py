@@ -1,0 +1,192 @@
+"""``self.orb``: calls that an instance makes to other objects.
+
+Calls are numbered in the order in which the method makes them, so that every replica of the caller gives the same call
+the same number. While an instance waits, others have its turn (turn.py).
+"""
+
+import time
+import zlib
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from framework.com.events import Collect, Received, Submit
+from framework.com.receipt import Receipt
+from framework.errors import BadRequest, DeadlineExceeded, OboError
+from framework.ids import Replica
+from framework.orb.messages import Act
+from framework.orb.naming import usual_receipt
+from framework.orb.outcome import Outcome
+from framework.orb.proxy import Face, Finish, Options, Request, Sent, Settle
+from framework.orb.waits import Latch, LoopFuture
+
+if TYPE_CHECKING:
+    from framework.orb.performance import Performance
+
+
+class NestedCalls:
+    """The engine. Everything but ``performance`` is used on the loop only."""
+
+    def __init__(self, performance: "Performance") -> None:
+        self.performance = performance
+        self._next = 1  # number of the next call: the same at every replica
+        self._waits: tuple[int, Settle] | None = None
+        self._usual: dict[int, Receipt] = {}  # receipts of calls that were sent and not yet received
+
+    def begin(self, act: Act, settle: Settle) -> int:
+        number, submit = self._submit(act)
+        submit.deadline = self._until(act.timeout)
+        self._wait(number, submit, settle)
+        return number
+
+    def send(self, act: Act) -> int:
+        number, submit = self._submit(act)
+        self.performance.stage.feed(submit)
+        if act.kind != "oneway":
+            self._usual[number] = usual_receipt(submit.parts)
+        return number
+
+    def collect(self, number: int, receipt: Receipt | None, timeout: float | None, settle: Settle) -> int:
+        usual = self._usual.pop(number, None)
+        if usual is None:
+            raise BadRequest("this call has been received already, or was never sent")
+        event = Collect(self.performance.effect.sid, number, receipt or usual, self._until(timeout))
+        self._wait(number, event, settle)
+        return number
+
+    def _wait(self, number: int, event: Submit | Collect, settle: Settle) -> None:
+        if self._waits is not None:
+            raise BadRequest("an instance waits for one call at a time: submit them, or send them by pcast")
+        self._waits = number, settle
+        try:
+            self.performance.stage.feed(event)
+        except BaseException:
+            self._waits = None
+            raise
+
+    def received(self, effect: Received) -> None:
+        if self._waits is not None and self._waits[0] == effect.call:
+            settle, self._waits = self._waits[1], None
+            settle(Outcome(effect.responses, effect.complete))
+
+    def _submit(self, act: Act) -> tuple[int, Submit]:
+        number = self._next
+        naming, envelope = self.performance.stage.naming, self.performance.envelope
+        sid = self.performance.effect.sid
+        submit = naming.submit(sid, number, act, envelope.time, envelope.deadline, self._pick)
+        self._next += len(act.parts)
+        return number, submit
+
+    def _until(self, timeout: float | None) -> float | None:
+        """The deadline of a nested call in the loop's time: what is left of the caller's, or less."""
+        deadline = self.performance.envelope.deadline
+        if deadline is None:
+            left = timeout
+        else:
+            left = deadline - time.time()
+            left = left if timeout is None else min(left, timeout)
+            if left <= 0:
+                where = self.performance.method.where
+                raise DeadlineExceeded(f"{where}: the caller's deadline has passed; nothing was sent")
+        return None if left is None else self.performance.stage.loop.time() + left
+
+    def _pick(self, replicas: Sequence[Replica]) -> Replica:
+        """The same at every replica of this object: another one could have read another state."""
+        invocation = str(self.performance.effect.request.invocation)
+        return replicas[zlib.crc32(invocation.encode()) % len(replicas)]
+
+
+class Later:
+    """The result of a call that an instance has submitted: ``result()`` in a thread, ``await`` on the loop."""
+
+    def __init__(self, face: "_Nested", sent: Sent, timeout: float | None) -> None:
+        self._face, self._sent, self._timeout = face, sent, timeout
+
+    def _value(self, outcome: Outcome) -> Any:
+        return self._sent.one(outcome).value
+
+    def result(self) -> Any:
+        return self._face._receive(self._sent, None, self._timeout, self._value)
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        waiting: Generator[Any, Any, Any] = self.result().__await__()
+        return waiting
+
+
+class _Nested(Face):
+    def __init__(self, calls: NestedCalls) -> None:
+        self._calls = calls
+        self._begin = calls.begin
+        self._collect = calls.collect
+
+    def submit(self, request: Request, options: Options) -> Any:
+        """Sent at once, whenever its result is asked for."""
+        act = Act("async", (request.ask(options.to),), None, None, False, None)
+        return self._send_now(act, lambda number: Later(self, Sent(number, (request,)), options.timeout))
+
+    def _send_now(self, act: Act, finish: Callable[[int], Any]) -> Any:
+        raise NotImplementedError
+
+
+class NestedOrb(_Nested):
+    """``self.orb`` of a method that is a plain def: it runs in a thread and waits there."""
+
+    def _now(self, start: Callable[[Settle], int], finish: Finish) -> Any:
+        performance = self._calls.performance
+        latch = Latch()
+        performance.stage.on_loop(lambda: _started(start, latch.settle))
+        performance.give()
+        try:
+            outcome = latch.get()
+        finally:
+            performance.take()
+        return finish(outcome)
+
+    def _send_now(self, act: Act, finish: Callable[[int], Any]) -> Any:
+        """The turn stays here: this does not wait for anybody else."""
+        latch = Latch()
+        numbers: list[int] = []
+
+        def start(settle: Settle) -> int:
+            numbers.append(self._calls.send(act))
+            settle(_SENT)
+            return numbers[0]
+
+        self._calls.performance.stage.on_loop(lambda: _started(start, latch.settle))
+        latch.get()
+        return finish(numbers[0])
+
+    def _send(self, act: Act, finish: Callable[[int], Any]) -> Any:
+        return self._send_now(act, finish)
+
+
+_SENT = Outcome((), True)
+
+
+def _started(start: Callable[[Settle], int], settle: Settle) -> None:
+    """On the loop: what cannot be started is told to the thread that waits."""
+    try:
+        start(settle)
+    except OboError as error:
+        settle(error)
+    except Exception as error:
+        settle(OboError(f"{type(error).__name__}: {error}"))
+        raise
+
+
+class NestedAsyncOrb(_Nested):
+    """``self.orb`` of a method that is async: everything is awaited."""
+
+    async def _now(self, start: Callable[[Settle], int], finish: Finish) -> Any:
+        future = LoopFuture(finish, _nobody)
+        start(future.settle)
+        return await future
+
+    def _send_now(self, act: Act, finish: Callable[[int], Any]) -> Any:
+        return finish(self._calls.send(act))
+
+    async def _send(self, act: Act, finish: Callable[[int], Any]) -> Any:
+        return self._send_now(act, finish)
+
+
+def _nobody(number: int) -> None:
+    """An instance does not take back a call: its other replicas have made it, too."""

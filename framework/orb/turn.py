@@ -1,0 +1,160 @@
+"""Whose turn it is to run at a replica.
+
+The com layer delivers a request only when no conflicting instance is running, so whatever runs here together is
+compatible. That alone does not make it safe to run two bodies at once: ``self.value += 1`` in two threads loses one,
+and what a method that raises has changed must be told from what its neighbours change. So a method that changes state
+runs in its *turn*, and gives the turn away while it waits: for a call to another object, for anything it awaits, and
+for anything else that blocks it (blocked.py). Compatible instances overlap wherever they wait, and what each of them
+does between two waits is whole.
+
+A ``readonly`` method needs no turn: it runs beside everything that is compatible with it (Lane).
+
+Both hand out work in batches: one thread performs what has come, one after the other, and further threads are called
+only when it is held up. A hand-over to a thread costs more than a short method.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from framework.orb.blocked import Watched
+from framework.orb.workers import Workers
+
+
+class Body(Protocol):
+    """An instance that a thread performs from its beginning to its end. It has the turn at both."""
+
+    watched: Watched | None
+
+    def perform(self) -> None: ...
+
+
+class Turn:
+    """The turn of one replica. All methods may be called from any thread."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._mutex = threading.Lock()
+        self._held = False
+        self._bodies: deque[Body] = deque()  # not begun
+        self._back: deque[Callable[[], None]] = deque()  # who waited and goes on: they come first
+        self._holder: Body | None = None  # the body that a thread performs now
+
+    @property
+    def waiting(self) -> int:
+        return len(self._bodies) + len(self._back)
+
+    def enter(self, body: Body) -> None:
+        """A new instance; ``go`` sees to it that a thread performs it when it has the turn."""
+        self._bodies.append(body)
+
+    def go(self) -> None:
+        with self._mutex:
+            if self._held or not self._bodies:
+                return
+            self._held = True
+        self._workers.run(self._run)
+
+    def take(self, go: Callable[[], None]) -> bool:
+        """True: it is yours. False: ``go`` is called, from some thread, when it is."""
+        with self._mutex:
+            if self._held:
+                self._back.append(go)
+                return False
+            self._held = True
+            return True
+
+    def give(self) -> None:
+        """Whoever has the turn gives it away: to one that goes on, else to a new one."""
+        with self._mutex:
+            self._holder = None
+            if self._back:
+                go = self._back.popleft()
+            elif self._bodies:
+                go = self._call_thread
+            else:
+                self._held = False
+                return
+        go()
+
+    def wait(self, body: Body) -> None:
+        """In the thread of a body that goes on: until the turn is here."""
+        came = threading.Lock()
+        came.acquire()
+        if not self.take(came.release):
+            came.acquire()
+        self._holder = body
+
+    def _call_thread(self) -> None:
+        self._workers.run(self._run)
+
+    def _run(self) -> None:
+        """In a thread that has the turn: bodies, one after the other."""
+        while True:
+            with self._mutex:
+                if self._back:
+                    go = self._back.popleft()
+                elif self._bodies:
+                    go = None
+                    body = self._holder = self._bodies.popleft()
+                else:
+                    self._held = False
+                    self._holder = None
+                    return
+            if go is not None:
+                go()
+                return
+            body.perform()
+
+    def relieve(self) -> None:
+        """From time to time while others wait: if the body that has the turn is blocked, they need not."""
+        holder = self._holder
+        if holder is not None and holder.watched is not None and holder.watched.is_blocked():
+            holder.watched.lend()
+
+
+class Lane:
+    """Bodies that need no turn."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._mutex = threading.Lock()
+        self._bodies: deque[Body] = deque()
+        self._threads = 0
+        self._begun = 0
+        self._seen = -1
+
+    @property
+    def waiting(self) -> int:
+        return len(self._bodies)
+
+    def enter(self, body: Body) -> None:
+        self._bodies.append(body)
+
+    def go(self) -> None:
+        with self._mutex:
+            if self._threads or not self._bodies:
+                return
+            self._threads = 1
+        self._workers.run(self._run)
+
+    def _run(self) -> None:
+        while True:
+            with self._mutex:
+                if not self._bodies:
+                    self._threads -= 1
+                    return
+                body = self._bodies.popleft()
+                self._begun += 1
+            body.perform()
+
+    def relieve(self) -> None:
+        """If nothing has begun since the last time, one more thread takes from the line."""
+        with self._mutex:
+            stuck = self._begun == self._seen and bool(self._bodies)
+            self._seen = self._begun
+            if stuck:
+                self._threads += 1
+        if stuck:
+            self._workers.run(self._run)
