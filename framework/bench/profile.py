@@ -5,6 +5,7 @@ The run is an extra one: a process that is looked at is slower, and its figures 
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 from framework.bench.processes import Process
@@ -32,22 +33,24 @@ def profile(bench: Rpc, directory: Path, form: str, seconds: float, progress: Pr
     written: list[Path] = []
     for system, row in bench.plan.rows():
         progress(f"profile: {system} {row}")
-        spies = [_Spy(spy, p, directory / f"{row}-{p.name}.{SUFFIX[form]}", form, seconds) for p in _of(bench, system)]
-        bench.once(system, row, bench.plan.payloads[0], seconds + START)
-        for each in spies:
-            fault = each.wait()
-            if fault:
-                bench.notes.append(f"no profile of {each.name} during {row}: {fault}")
-            else:
-                written.append(each.file)
+        with ExitStack() as stack:
+            spies = [
+                stack.enter_context(_Spy(spy, p, directory / f"{row}-{p.name}.{SUFFIX[form]}", form, seconds))
+                for p in bench.systems[system].processes
+            ]
+            bench.once(system, row, bench.plan.payloads[0], seconds + START)
+            for each in spies:
+                fault = each.wait()
+                if fault:
+                    bench.notes.append(f"no profile of {each.name} during {row}: {fault}")
+                else:
+                    written.append(each.file)
     return written
 
 
-def _of(bench: Rpc, system: str) -> list[Process]:
-    return bench.systems[system].processes
-
-
 class _Spy:
+    """py-spy on one process; it ends with the ``with`` at the latest."""
+
     def __init__(self, spy: str, process: Process, file: Path, form: str, seconds: float) -> None:
         self.name = process.name
         self.file = file
@@ -58,13 +61,19 @@ class _Spy:
         )
         self._seconds = seconds
 
+    def __enter__(self) -> "_Spy":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
+
     def wait(self) -> str:
         """Empty, or what was wrong."""
         try:
             _, text = self._process.communicate(timeout=self._seconds + END)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.communicate()
             return "py-spy did not end"
         if self._process.returncode == 0:
             return ""

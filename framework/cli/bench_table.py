@@ -24,19 +24,20 @@ def show(result: Result) -> None:
 
 def _rows(payload: int, rows: list[Row]) -> Table:
     """It fits 80 columns."""
-    caption = "median of the rounds; CPU in µs per call, RSS in MiB: client / server, or n1 n2 n3"
-    table = Table(title=f"obo bench rpc, {payload} B", caption=caption, box=SIMPLE_HEAD, pad_edge=False)
+    caption = "median of the rounds; CPU in µs per call: client / servers; RSS in MiB: client / largest server"
+    table = Table(title=f"obo bench rpc, {payload} B", caption=caption, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name in ("row", "p50 µs", "p99 µs", "calls/s", "CPU", "RSS"):
         table.add_column(name, justify="left" if name in ("row", "CPU", "RSS") else "right", no_wrap=True)
     for r in sorted(rows, key=lambda r: _ORDER.index(r.row)):
         words = [f"{r.system} {r.row}", f"{r.p50_us:.0f}", f"{r.p99_us:.0f}", f"{r.calls_per_s:.0f}"]
-        table.add_row(*words, _each(r.cpu_us_per_call), _each(r.rss_mib))
+        table.add_row(*words, *_costs(r))
     return table
 
 
-def _each(figures: dict[str, float | None]) -> str:
-    client, *servers = ("?" if value is None else f"{value:.0f}" for value in figures.values())
-    return f"{client} / {' '.join(servers)}"
+def _costs(r: Row) -> tuple[str, str]:
+    client, *servers = ("?" if cpu is None else f"{cpu:.0f}" for cpu in r.cpu_us_per_call.values())
+    first, *others = (rss or 0.0 for rss in r.rss_mib.values())
+    return f"{client} / {' '.join(servers)}", f"{first:.0f} / {max(others):.0f}"
 
 
 def _ratios(result: Result) -> Table:
