@@ -51,7 +51,8 @@ def measure(plan: Plan, progress: Progress, profiling: Profile | None = None) ->
 def reports(plan: Plan, profiling: Profile | None) -> int:
     """How many progress reports ``measure`` makes."""
     rows = len(plan.rows())
-    return rows * (1 + plan.rounds * len(plan.payloads)) + soaks(plan) + (rows if profiling is not None else 0)
+    turns = len(plan.turns()) * plan.rounds * len(plan.payloads)
+    return rows + turns + soaks(plan) + (rows if profiling is not None else 0)
 
 
 def soaks(plan: Plan) -> bool:

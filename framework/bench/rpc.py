@@ -18,7 +18,7 @@ from framework.bench.processes import System, start_baseline, start_nodes
 
 Progress = Callable[[str], None]
 
-#: What can be asked for, and the rows that each takes: (system, row).
+#: What can be asked for, and the rows that each takes: (system, row). A part brings its own baseline, right beside it.
 PARTS: dict[str, tuple[tuple[str, str], ...]] = {
     "lone": (("grpc", "lone"), ("obo", "lone"), ("pyro5", "lone")),
     "async": (("grpc", "async"), ("obo", "async"), ("pyro5", "async")),
@@ -41,14 +41,14 @@ class Target(msgspec.Struct, frozen=True):
         return measured <= self.value if self.lower else measured >= self.value
 
 
-#: Ratio -> (subject, baseline), each (system, row). A lone call is judged by its p50, the others by calls in a second.
-RATIOS: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
-    "lone_over_grpc_unary": (("obo", "lone"), ("grpc", "lone")),
-    "async_over_grpc_futures": (("obo", "async"), ("grpc", "async")),
-    "oneway_over_grpc_futures": (("obo", "oneway"), ("grpc", "async")),
-    "mcast0_over_grpc_futures": (("obo", "mcast0"), ("grpc", "async")),
-    "mcast100_over_mcast0": (("obo", "mcast100"), ("obo", "mcast0")),
-    "async_over_pyro5": (("obo", "async"), ("pyro5", "async")),
+#: Ratio -> (part, subject, baseline). A lone call is judged by its p50, the others by calls in a second.
+RATIOS: dict[str, tuple[str, tuple[str, str], tuple[str, str]]] = {
+    "lone_over_grpc_unary": ("lone", ("obo", "lone"), ("grpc", "lone")),
+    "async_over_grpc_futures": ("async", ("obo", "async"), ("grpc", "async")),
+    "oneway_over_grpc_futures": ("oneway", ("obo", "oneway"), ("grpc", "async")),
+    "mcast0_over_grpc_futures": ("mcast0", ("obo", "mcast0"), ("grpc", "async")),
+    "mcast100_over_mcast0": ("mcast100", ("obo", "mcast100"), ("obo", "mcast0")),
+    "async_over_pyro5": ("async", ("obo", "async"), ("pyro5", "async")),
 }
 BY_P50 = "lone_over_grpc_unary"
 GROWTH = "rss_growth"
@@ -97,10 +97,13 @@ class Plan(msgspec.Struct):
     seconds: float = 1.0  # for each row in each round
     soak: float = 30.0
 
+    def turns(self) -> list[tuple[str, str, str]]:
+        """(part, system, row) of one round; baselines that are not installed are left out."""
+        return [(p, s, r) for p in PARTS if p in self.parts for s, r in PARTS[p] if installed(s)]
+
     def rows(self) -> list[tuple[str, str]]:
-        """Each row once, in the order of PARTS; baselines that are not installed are left out."""
-        wanted = [pair for part in PARTS if part in self.parts for pair in PARTS[part]]
-        return [pair for pair in dict.fromkeys(wanted) if installed(pair[0])]
+        """Each (system, row) once."""
+        return list(dict.fromkeys((system, row) for _, system, row in self.turns()))
 
 
 def installed(system: str) -> bool:
@@ -115,7 +118,7 @@ class Rpc:
         self.systems = systems
         self.notes: list[str] = []
         self._progress = progress
-        self._seen: dict[tuple[str, str, int], list[_Once]] = {}
+        self._seen: dict[tuple[str, str, int], dict[str, list[_Once]]] = {}  # (system, row, payload) -> part -> rounds
 
     def run(self) -> None:
         plan = self.plan
@@ -124,11 +127,10 @@ class Rpc:
             self.once(system, row, plan.payloads[0], plan.seconds / 4)
         for turn in range(1, plan.rounds + 1):
             for payload in plan.payloads:
-                for system, row in plan.rows():
+                for part, system, row in plan.turns():
                     self._progress(f"round {turn}/{plan.rounds}: {system} {row}, {payload} B")
-                    self._seen.setdefault((system, row, payload), []).append(
-                        self.once(system, row, payload, plan.seconds)
-                    )
+                    seen = self._seen.setdefault((system, row, payload), {}).setdefault(part, [])
+                    seen.append(self.once(system, row, payload, plan.seconds))
 
     def once(self, system: str, row: str, payload: int, seconds: float, rate: float = 0.0) -> _Once:
         chosen = self.systems[system]
@@ -152,8 +154,9 @@ class Rpc:
         """Of each round that has both; empty where there is none."""
         payload = RATIO_PAYLOAD if RATIO_PAYLOAD in self.plan.payloads else self.plan.payloads[0]
         out: dict[str, list[float]] = {}
-        for name, (subject, baseline) in RATIOS.items():
-            pairs = zip(self._seen.get((*subject, payload), []), self._seen.get((*baseline, payload), []), strict=False)
+        for name, (part, subject, baseline) in RATIOS.items():
+            one, other = (self._seen.get((*pair, payload), {}).get(part, []) for pair in (subject, baseline))
+            pairs = zip(one, other, strict=False)  # one of them may not have been measured
             whole = [(a, b) for a, b in pairs if not a.measured.error and not b.measured.error]
             if name == BY_P50:
                 out[name] = [a.measured.p50 / b.measured.p50 for a, b in whole]
@@ -162,7 +165,8 @@ class Rpc:
         return out
 
     def _good(self, system: str, row: str, payload: int) -> list[_Once]:
-        return [o for o in self._seen.get((system, row, payload), []) if not o.measured.error]
+        parts = self._seen.get((system, row, payload), {}).values()
+        return [o for seen in parts for o in seen if not o.measured.error]
 
     def _row(self, system: str, row: str, payload: int) -> Row | None:
         good = self._good(system, row, payload)

@@ -69,7 +69,7 @@ class Form(StrEnum):
 def rpc(
     json: Annotated[Path | None, typer.Option(help="Write the result to this file.")] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A fast look: 64 B alone, 2 rounds of 0.4 s, soak of 3 s.")
+        bool, typer.Option("--quick", help="A fast look: 64 B alone, 2 rounds of 0.3 s, soak of 3 s.")
     ] = False,
     only: Annotated[
         str | None, typer.Option(metavar="PART,PART", help="Of lone, async, oneway, mcast0, mcast100, soak.")
@@ -95,7 +95,7 @@ def rpc(
     from framework.bench.rpc import Plan
     from framework.cli.bench_table import show
 
-    usual = Plan(payloads=(64,), rounds=2, seconds=0.4, soak=3.0) if quick else Plan()
+    usual = Plan(payloads=(64,), rounds=2, seconds=0.3, soak=3.0) if quick else Plan()
     asked = {"rounds": rounds, "seconds": seconds, "soak": soak, "parts": _parts(only, usual.parts)}
     plan = msgspec.structs.replace(usual, **{name: value for name, value in asked.items() if value is not None})
     if json is not None:

@@ -128,8 +128,8 @@ def test_echo_declares_its_conflicts_truly() -> None:
 
 def test_every_part_measures_what_its_ratios_are_made_of() -> None:
     assert {*RATIOS, "rss_growth"} == set(TARGETS) == NAMES
-    rows = {pair for part in PARTS.values() for pair in part}
-    assert {pair for both in RATIOS.values() for pair in both} <= rows
+    for part, *both in RATIOS.values():
+        assert set(both) <= set(PARTS[part])
 
 
 def test_never_more_in_flight_than_the_window() -> None:
@@ -233,6 +233,20 @@ def test_a_ratio_is_made_within_a_round_and_the_median_counts() -> None:
     assert found.spread["oneway_over_grpc_futures"] == (2, 7)
     assert found.targets["oneway_over_grpc_futures"].reached is False
     assert [(r.system, r.calls, r.calls_per_s) for r in found.rows] == [("grpc", 1110, 100), ("obo", 3720, 700)]
+
+
+def test_a_ratio_is_made_with_the_baseline_right_beside() -> None:
+    plan = Plan(parts=["async", "oneway"], payloads=(64,), rounds=1)
+    clients = {
+        "grpc": FakeClient(**{"async": _rates(10, 100)}),  # the machine became free between the two
+        "obo": FakeClient(**{"async": _rates(20), "oneway": _rates(300)}),
+        "pyro5": FakeClient(**{"async": _rates(40)}),
+    }
+    bench = Rpc(plan, _systems(**clients), lambda _: None)
+    bench.run()
+    found = result(bench, None).ratios
+    assert (found["async_over_grpc_futures"], found["oneway_over_grpc_futures"]) == (2, 3)
+    assert found["async_over_pyro5"] == 0.5
 
 
 def test_a_void_row_counts_for_no_ratio_and_is_told() -> None:
