@@ -7,10 +7,10 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check proto sim bench fig9 clean
+.PHONY: help setup demo test check proto sim bench bench-rpc fig9 clean
 
 help:          ## show this list
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -40,6 +40,9 @@ sim: $(READY)    ## the seeded world, 2000 seeds
 
 bench: $(READY)  ## cost per delivered request, against FIFO in the same run
 	$(BIN)/obo bench core --json out/bench-core.json
+
+bench-rpc: $(READY)  ## calls over loopback, beside plain grpcio and Pyro5 in the same run
+	$(BIN)/obo bench rpc --json out/bench-rpc.json
 
 fig9: $(READY)   ## Fig. 9 of P0
 	$(BIN)/obo fig9 --out out/fig9.png --json out/fig9.json

@@ -1,7 +1,11 @@
-"""``obo bench``: costs as ratios against a baseline that runs beside them, in the same process."""
+"""``obo bench``: costs as ratios against a baseline that runs beside them, in the same run."""
 
 import platform
+import signal
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from framework import __version__
+from framework.declare.suggest import did_you_mean
 from framework.errors import BadRequest
 
 app = typer.Typer(help="Measure costs; every benchmark prints ratios against a baseline of the same run.")
@@ -26,11 +31,6 @@ MEANING: dict[str, tuple[str, float | None]] = {
     "backlog_over_empty": ("compatible requests beside 10,000 waiting ones, over beside none", 1.5),
     "bytes_per_waiting": ("memory of a waiting request at a replica, bytes", 4096.0),
 }
-
-
-@app.callback()
-def bench() -> None:
-    """Keeps ``core`` a subcommand while it is the only one."""
 
 
 @app.command()
@@ -49,22 +49,110 @@ def core(
     if json is not None:
         _check_writable(json)
     console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:3.0f} %"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with _bar(console) as progress:
         task = progress.add_task("bench core", total=reports(repeats))
         result: dict[str, Any] = measure(
             rounds, repeats, lambda what: progress.update(task, advance=1, description=what)
         )
     result["machine"] = machine() | {"rounds": rounds, "repeats": repeats}
     _show(result)
+    _write(json, result, console)
+
+
+class Form(StrEnum):
+    FLAMEGRAPH = "flamegraph"
+    SPEEDSCOPE = "speedscope"
+    RAW = "raw"
+
+
+@app.command()
+def rpc(
+    json: Annotated[Path | None, typer.Option(help="Write the result to this file.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A fast look: 64 B alone, 2 rounds of 0.3 s, soak of 3 s.")
+    ] = False,
+    only: Annotated[
+        str | None, typer.Option(metavar="PART,PART", help="Of lone, async, oneway, mcast0, mcast100, soak.")
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Times each row is measured; the median counts. [5]")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(min=0.01, help="For each row in each round. [1]")] = None,
+    soak: Annotated[
+        float | None, typer.Option(min=0, help="Seconds at half load; 300 tells more, 0 leaves it out. [30]")
+    ] = None,
+    profile: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Run each row once more under py-spy and write what it sees.")
+    ] = None,
+    profile_format: Annotated[Form, typer.Option(help="Of the files in DIR.")] = Form.FLAMEGRAPH,
+) -> None:
+    """Calls over loopback: nodes beside plain grpcio and Pyro5, all of them real processes.
+
+    Ends with 0 also where a target is missed: this is a measurement, not a test. docs/bench.md says how to read it.
+    """
+    from framework.bench import measure as m
+    from framework.bench.profile import find
+    from framework.bench.rpc import Plan
+    from framework.cli.bench_table import show
+
+    usual = Plan(payloads=(64,), rounds=2, seconds=0.3, soak=3.0) if quick else Plan()
+    asked = {"rounds": rounds, "seconds": seconds, "soak": soak, "parts": _parts(only, usual.parts)}
+    plan = msgspec.structs.replace(usual, **{name: value for name, value in asked.items() if value is not None})
     if json is not None:
-        json.write_bytes(msgspec.json.format(msgspec.json.encode(result)) + b"\n")
-        console.print(f"written to {json}")
+        _check_writable(json)
+    profiling = None
+    if profile is not None:
+        find()
+        profiling = m.Profile(profile, profile_format.value, max(5.0, plan.seconds))
+    console = Console(stderr=True)
+    with _ended_cleanly(), _bar(console) as progress:
+        task = progress.add_task("starting", total=m.reports(plan, profiling))
+        result = m.measure(plan, lambda what: progress.update(task, advance=1, description=what), profiling)
+    result.machine = machine()
+    show(result)
+    _write(json, result, console)
+
+
+def _parts(only: str | None, every: Sequence[str]) -> list[str] | None:
+    if only is None:
+        return None
+    parts = [p.strip() for p in only.split(",") if p.strip()]
+    for part in parts:
+        if part not in every:
+            raise BadRequest(f"--only {only}: no part {part!r}; {did_you_mean(part, every)}")
+    if not parts:
+        raise BadRequest(f"--only names nothing: write one or more of {', '.join(every)}")
+    return parts
+
+
+@contextmanager
+def _ended_cleanly() -> Iterator[None]:
+    """SIGTERM ends the processes of the benchmark as Ctrl-C does."""
+
+    def leave(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _bar(console: Console) -> Progress:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:3.0f} %"),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _write(path: Path | None, result: Any, console: Console) -> None:
+    if path is not None:
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(result)) + b"\n")
+        console.print(f"written to {path}")
 
 
 def machine() -> dict[str, Any]:

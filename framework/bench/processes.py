@@ -1,0 +1,159 @@
+"""The processes of a benchmark: started, asked what they cost, always ended. All of them listen on loopback alone."""
+
+import os
+import queue
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+import msgspec
+
+from framework.bench.load import Measured, Order
+from framework.errors import Unavailable
+
+READY = 30.0  # seconds in which a process must say that it is
+END = 5.0
+SLACK = 90.0  # an order may last that much longer than it says
+
+_PROC = Path("/proc")
+_TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+class Process:
+    """Use it in a ``with``. In a session of its own: Ctrl-C reaches the benchmark, which then ends its processes."""
+
+    def __init__(self, name: str, words: Sequence[str], logs: Path) -> None:
+        self.name = name
+        self._log = logs / f"{name}.log"
+        self._words = words
+
+    def __enter__(self) -> Self:
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", *self._words],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                encoding="utf-8",
+                start_new_session=True,
+            )
+        assert self._process.stdout is not None and self._process.stdin is not None
+        self._stdin = self._process.stdin
+        self._said: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process.poll() is None:
+            self._process.terminate()
+        try:
+            self._process.wait(END)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def _listen(self, stream: IO[str]) -> None:
+        for line in stream:
+            self._said.put(line.rstrip())
+        self._said.put(None)
+
+    def line(self, seconds: float = READY) -> str:
+        """The next line that it says."""
+        try:
+            line = self._said.get(timeout=seconds)
+        except queue.Empty:
+            raise Unavailable(f"{self.name} has said nothing for {seconds:g} s; its log ends: {self._tail()}") from None
+        if line is None:
+            raise Unavailable(f"{self.name} has ended; its log ends: {self._tail()}")
+        return line
+
+    def ask(self, order: Order) -> Measured:
+        try:
+            self._stdin.write(msgspec.json.encode(order).decode() + "\n")
+            self._stdin.flush()
+        except BrokenPipeError:
+            pass  # line() says how it ended
+        return msgspec.json.decode(self.line(order.seconds + SLACK), type=Measured)
+
+    def _tail(self) -> str:
+        text = self._log.read_text(encoding="utf-8", errors="replace").strip()
+        return text[-500:] or "(empty)"
+
+    def cpu(self) -> float | None:
+        """Seconds of CPU so far; None where there is no /proc."""
+        try:
+            fields = (_PROC / str(self.pid) / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return None
+        return (int(fields[11]) + int(fields[12])) / _TICK
+
+    def rss(self) -> float | None:
+        """Resident memory in MiB; None where there is no /proc."""
+        try:
+            pages = int((_PROC / str(self.pid) / "statm").read_text().split()[1])
+        except OSError:
+            return None
+        return pages * os.sysconf("SC_PAGESIZE") / (1 << 20)
+
+
+class System:
+    """A client and the servers it calls."""
+
+    def __init__(self, name: str, client: Process, servers: Sequence[Process]) -> None:
+        self.name = name
+        self.client = client
+        self.servers = servers
+        self.processes = [client, *servers]
+
+
+NODES = ("n1", "n2", "n3")
+
+
+def start_nodes(stack: ExitStack, directory: Path) -> System:
+    """Three nodes by ``obo serve``; the client's home is n1."""
+    addresses = dict(zip(NODES, _free(len(NODES)), strict=True))
+    lines = ["[nodes]", *(f'{n} = "{a}"' for n, a in addresses.items())]
+    for name, on in (("here", NODES[:1]), ("everywhere", NODES)):
+        places = ", ".join(f'"{n}"' for n in on)
+        lines += [f"[objects.{name}]", 'class = "framework.bench.echo:Echo"', f"on = [{places}]"]
+    config = directory / "cluster.toml"
+    config.write_text("\n".join(lines) + "\n")
+    serve = ["framework.cli.main", "serve", "--config", str(config), "--drain", "1", "--node"]
+    servers = [stack.enter_context(Process(n, [*serve, n], directory)) for n in NODES]
+    for server in servers:
+        server.line()
+    return System("obo", _client(stack, "obo", addresses["n1"], directory), servers)
+
+
+def start_baseline(stack: ExitStack, name: str, directory: Path) -> System:
+    words = ["framework.bench.side", "serve", name]
+    server = stack.enter_context(Process(f"{name}-server", words, directory))
+    return System(name, _client(stack, name, server.line(), directory), [server])
+
+
+def _client(stack: ExitStack, name: str, address: str, directory: Path) -> Process:
+    words = ["framework.bench.side", "client", name, address]
+    client = stack.enter_context(Process(f"{name}-client", words, directory))
+    client.line()
+    return client
+
+
+def _free(count: int) -> list[str]:
+    """Addresses that nobody listens on. Held together until all are found, so that they differ."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
