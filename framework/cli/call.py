@@ -28,7 +28,9 @@ def run(
             "is taken as it stands. After '--' also what begins with '-'.",
         ),
     ] = None,
-    oneway: Annotated[bool, typer.Option("--oneway", help="Do not wait for an answer.")] = False,
+    oneway: Annotated[
+        bool, typer.Option("--oneway", help="Do not wait for an answer, not even for a refusal.")
+    ] = False,
     receipt: Annotated[
         str, typer.Option(metavar="majority|all|first|N", help="How many replicas must answer.")
     ] = "majority",
@@ -47,7 +49,10 @@ def run(
         raise BadRequest("--oneway waits for no answer: leave out --receipt")
     with connect(addresses(at, config), timeout) as orb:
         told = find(orb.look("objects"), name)
-        values, named = _arguments(_signature(told, method), args or ())
+        signature = _signature(told, method)
+        if oneway and signature["returns"] != "None":
+            raise BadRequest(f"{name}.{method} returns a value: leave out --oneway, which is for '-> None'")
+        values, named = _arguments(signature, args or ())
         # to all replicas, also a readonly one: a command has no session that says what it must have seen
         remote = getattr(orb.object(name), method).with_(receipt=wanted, to=told["replicas"])
         if oneway:

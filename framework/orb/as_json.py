@@ -4,6 +4,7 @@ The method's own annotations say how JSON is read: bytes are base64, times ISO 8
 objects. JSON has no NaN, and messages carry integers of 64 bits: both get an error that says so.
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
 from math import isfinite
 from typing import Any
@@ -41,7 +42,7 @@ def write_result(method: Method, value: Any) -> str:
     """The result as JSON. The call has happened: what cannot be written is the method's own fault."""
     try:
         plain = msgspec.to_builtins(value, str_keys=True)
-        if not _finite(plain):
+        if any(isinstance(leaf, float) and not isfinite(leaf) for leaf in _leaves(plain)):
             raise ValueError("JSON has no NaN and no infinity")
         return msgspec.json.encode(plain).decode()
     except CANNOT_WRITE as error:
@@ -100,21 +101,19 @@ def _hint(text: str | bytes) -> str:
 def _large(method: Method, values: list[Any]) -> str | None:
     """Which argument has a number that is too large; the encoder does not say."""
     for parameter, value in zip(method.parameters, values, strict=True):
-        found = _beyond(msgspec.to_builtins(value, str_keys=True))
-        if found is not None:
-            return f"argument {parameter.name}: {found} does not fit into 64 bits"
+        for leaf in _leaves(msgspec.to_builtins(value, str_keys=True)):
+            if isinstance(leaf, int) and not _LOWEST <= leaf <= _HIGHEST:
+                return f"argument {parameter.name}: {leaf} does not fit into 64 bits"
     return None
 
 
-def _beyond(value: Any) -> int | None:
-    if isinstance(value, int):
-        return None if _LOWEST <= value <= _HIGHEST else value
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-    return next((found for each in inner if (found := _beyond(each)) is not None), None)
-
-
-def _finite(value: Any) -> bool:
-    if isinstance(value, float):
-        return isfinite(value)
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-    return all(map(_finite, inner))
+def _leaves(value: Any) -> Iterator[Any]:
+    todo = [value]
+    while todo:
+        found = todo.pop()
+        if isinstance(found, dict):
+            todo += found.values()
+        elif isinstance(found, (list, tuple)):
+            todo += found
+        else:
+            yield found

@@ -32,8 +32,9 @@ STATUS: dict[type[OboError], grpc.StatusCode] = {
 #: In the trailing metadata: the name of the error, and an ErrorDetail.
 ERROR, DETAIL = "obo-error", "obo-error-bin"
 
-# All metadata of an answer together must stay below gRPC's 8 KiB, and details are written with up to 9 bytes a sign.
-_TEXT, _TRACEBACK = 400, 2500
+# In bytes: all metadata of an answer together must stay below gRPC's 8 KiB. Details are written with up to three bytes
+# for one, binary metadata with four for three.
+_TEXT, _TRACEBACK = 500, 2500
 
 _HAPPENED = {True: ErrorDetail.YES, False: ErrorDetail.NO, None: ErrorDetail.UNKNOWN}
 
@@ -44,10 +45,11 @@ def status_of(error: OboError) -> grpc.StatusCode:
 
 def detail_of(error: OboError) -> ErrorDetail:
     found = ErrorDetail(error=type(error).__name__, text=shown(error), happened=_HAPPENED[error.happened])
-    if isinstance(error, RemoteError):
-        found.remote_error, _, text = str(error).partition(": ")
-        found.remote_text = _cut(text)
-        found.remote_traceback = "\n".join(getattr(error, "__notes__", ()))[-_TRACEBACK:]
+    notes = getattr(error, "__notes__", ())
+    if isinstance(error, RemoteError) and notes:  # without, it is the framework that speaks of a result
+        name, _, text = str(error).partition(": ")
+        found.remote_error, found.remote_text = _cut(name, 100), _cut(text, _TEXT)
+        found.remote_traceback = _bytes("\n".join(notes))[-_TRACEBACK:].decode(errors="ignore")
     elif isinstance(error, DeadlineExceeded):
         found.answered.extend(str(r.replica) for r in error.replies)
     return found
@@ -55,13 +57,17 @@ def detail_of(error: OboError) -> ErrorDetail:
 
 def shown(error: OboError) -> str:
     """The message, for the details of a status."""
-    return _cut(str(error))
+    return _cut(str(error), _TEXT)
 
 
 def trailing(error: OboError) -> tuple[tuple[str, str | bytes], ...]:
     return (ERROR, type(error).__name__), (DETAIL, detail_of(error).SerializeToString())
 
 
-def _cut(text: str) -> str:
-    text = text.encode(errors="replace").decode()  # protobuf takes no lone surrogates
-    return text if len(text) <= _TEXT else f"{text[:_TEXT]}..."
+def _cut(text: str, most: int) -> str:
+    data = _bytes(text)
+    return data.decode() if len(data) <= most else f"{data[:most].decode(errors='ignore')}..."
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="replace")  # protobuf takes no lone surrogates
