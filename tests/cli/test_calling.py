@@ -5,6 +5,7 @@ import json
 import signal
 import socket
 import subprocess
+import sys
 
 import pytest
 from rich.console import Console
@@ -12,7 +13,8 @@ from rich.console import Console
 from framework import BadRequest
 from framework.cli import status
 from framework.cli.call import _arguments
-from tests.cli.run_obo import COMMAND, obo, surroundings
+from framework.cli.main import main
+from tests.cli.run_obo import COMMAND, surroundings
 from tests.cluster.processes import processes
 
 OBJECTS = """
@@ -35,10 +37,16 @@ def node(tmp_path_factory):
 
 
 @pytest.fixture
-def ask(node):
+def ask(node, monkeypatch, capsys):
+    """A command in this process: each start costs a second. tests/cluster runs the same commands as users do."""
+    monkeypatch.setenv("OBO_AT", node.at("n1"))
+
     def run(*words):
-        done = obo(*words, OBO_AT=node.at("n1"))
-        return done.returncode, done.stdout, done.stderr
+        monkeypatch.setattr(sys, "argv", ["obo", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        told = capsys.readouterr()
+        return ended.value.code or 0, told.out, told.err
 
     return run
 

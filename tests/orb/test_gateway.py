@@ -75,6 +75,11 @@ async def fault(call):
     return caught.value.code(), caught.value.details(), ErrorDetail.FromString(trailing["obo-error-bin"])
 
 
+async def until(done):
+    while not done():
+        await asyncio.sleep(0.01)
+
+
 def idle(node):
     """Does the gateway of this node hold nothing any more?"""
     left = [s for s in node.com.calls.sessions if s.startswith(("g-", "i-"))]
@@ -111,16 +116,25 @@ def test_ways_to_ask(play):
 
 
 def test_a_session_orders_what_follows_it(play):
-    """A read at one replica, of another node, sees the one-way call that it comes after."""
+    """A read of another node waits for the one-way call that it comes after, which is still on its way."""
 
     async def act(c, one, two, three):
-        session = b""
-        for round in range(20):
-            sent = await one.Invoke(ask("counter.increment", 1, oneway=True, session=session))
-            assert not sent.replies and not sent.result_json
-            read = await three.Invoke(ask("counter.show", session=sent.session))
-            assert (read.result_json, [r.replica for r in read.replies]) == (str(round + 1), ["counter@n3"])
-            session = read.session
+        lines, held = c.nodes["n1"].peers.lines, []
+        for peer in ("n2", "n3"):
+            lines[peer].transmit = lambda data, peer=peer: held.append((peer, data))
+        sent = await one.Invoke(ask("counter.increment", 1, oneway=True))
+        assert not sent.replies and not sent.result_json and sent.session
+        read = asyncio.ensure_future(three.Invoke(ask("counter.show", session=sent.session)))
+        entries = c.nodes["n3"].com.hosts["counter@n3"].order.entries
+        await until(lambda: read.done() or any(e.request and e.proposal is None for e in entries.values()))
+        assert not read.done()
+        for line in lines.values():
+            del line.transmit
+        for peer, data in held:
+            lines[peer].transmit(data)
+        response = await read
+        assert (response.result_json, [r.replica for r in response.replies]) == ("1", ["counter@n3"])
+        assert await value(one, "counter.show", session=response.session) == 1
 
     play(act)
 
@@ -175,11 +189,6 @@ def test_the_same_id_twice_at_once(play):
         assert idle(c.nodes["n1"])
 
     play(act)
-
-
-async def until(done):
-    while not done():
-        await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("more", [{}, {"id": RequestId(client="gone", number=1)}])
