@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from framework import BadRequest, RemoteError, connect
-from framework.cli.where import CLUSTER, At, ConfigFile, addresses
+from framework import BadRequest, RemoteError
+from framework.cli.where import CLUSTER, At, ConfigFile, CredentialsDir, addresses, reach
 from framework.com.receipt import CREC, DREC, Receipt, quorum
 
 
@@ -24,10 +24,11 @@ def run(
     timeout: Annotated[float, typer.Option(help="Seconds.")] = 10.0,
     at: At = None,
     config: ConfigFile = CLUSTER,
+    credentials: CredentialsDir = None,
 ) -> None:
     """Call a method of an object. Ends with 1 if the method raised, with 2 if the call could not be made."""
     values = [_value(a) for a in args or ()]
-    with connect(addresses(at, config), timeout) as orb:
+    with reach(addresses(at, config), config, credentials, timeout) as orb:
         remote = getattr(orb.object(name), method)
         if oneway:
             remote.oneway(*values)

@@ -3,13 +3,12 @@
 from rich.console import Console
 from rich.table import Table
 
-from framework import connect
-from framework.cli.where import CLUSTER, At, ConfigFile, addresses
+from framework.cli.where import CLUSTER, At, ConfigFile, CredentialsDir, addresses, reach
 
 
-def run(at: At = None, config: ConfigFile = CLUSTER) -> None:
+def run(at: At = None, config: ConfigFile = CLUSTER, credentials: CredentialsDir = None) -> None:
     """List the objects of a running cluster."""
-    with connect(addresses(at, config)) as orb:
+    with reach(addresses(at, config), config, credentials) as orb:
         found = orb.look("objects")
     table = Table("object", "class", "replicas", "methods")
     for one in found:

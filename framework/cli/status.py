@@ -7,8 +7,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from framework import Unavailable, connect
-from framework.cli.where import CLUSTER, At, ConfigFile, addresses
+from framework import Unavailable
+from framework.cli.where import CLUSTER, At, ConfigFile, CredentialsDir, addresses, reach
 
 PATIENCE = 2.0
 
@@ -16,13 +16,14 @@ PATIENCE = 2.0
 def run(
     at: At = None,
     config: ConfigFile = CLUSTER,
+    credentials: CredentialsDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per node and line.")] = False,
 ) -> None:
     """Ask every node how it is. Ends with 1 if one cannot be reached."""
     told: list[dict[str, Any]] = []
     for address in addresses(at, config):
         try:
-            with connect(address, PATIENCE) as orb:
+            with reach(address, config, credentials, PATIENCE) as orb:
                 told.append({"address": address, **orb.look("status")})
         except Unavailable as error:
             told.append({"address": address, "error": str(error)})

@@ -17,6 +17,7 @@ from tenacity import AsyncRetrying, RetryCallState, wait_random_exponential
 from framework.ids import Node
 from framework.net import options
 from framework.net.line import Driver, Line
+from framework.net.security import OPEN, Credentials, peer_fault
 from framework.net.wire.com_pb2 import Frame
 from framework.net.wire.com_pb2_grpc import LinkServicer, LinkStub, add_LinkServicer_to_server
 
@@ -41,11 +42,13 @@ class Peers:
         view: int,
         driver: Driver,
         max_message: int = options.MAX_MESSAGE,
+        credentials: Credentials = OPEN,
     ) -> None:
         self.node = node
         self._addresses = addresses
         self._view = view
         self._max_message = max_message
+        self._credentials = credentials
         self.lines = {peer: Line(peer, driver) for peer in addresses if peer != node}
         self._stopping = False
         self._dialling: list[asyncio.Task[None]] = []
@@ -104,9 +107,7 @@ class Peers:
 
     async def _one_stream(self, line: Line) -> tuple[str, float]:
         """Why the stream broke, and how long it stood."""
-        async with grpc.aio.insecure_channel(
-            self._address(line), options=options.channel(self._max_message)
-        ) as channel:
+        async with self._credentials.channel(self._address(line), self._max_message, line.peer) as channel:
             call = LinkStub(channel).Exchange(metadata=hello(self.node, self._view))
             try:
                 async with asyncio.timeout(FIRST_ANSWER):  # wait_for can lose a cancellation (Python 3.11)
@@ -132,7 +133,7 @@ class Peers:
     async def accept(self, context: Any) -> None:
         said = dict(context.invocation_metadata())
         peer = Node(str(said.get(NODE, "")))
-        fault = self._fault(peer, str(said.get(VIEW, "")))
+        fault = self._fault(peer, str(said.get(VIEW, ""))) or peer_fault(context, peer, self._credentials.tls)
         if fault:
             log.warning("a stream is refused: %s", fault)
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, fault)

@@ -20,10 +20,20 @@ from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponen
 
 from framework.com.events import Session
 from framework.com.receipt import Receipt
-from framework.errors import BadMessage, BadRequest, DeadlineExceeded, OboError, Unavailable
-from framework.net import options
+from framework.errors import (
+    BadMessage,
+    BadRequest,
+    DeadlineExceeded,
+    OboError,
+    OutcomeUnknown,
+    Unauthenticated,
+    Unavailable,
+)
+from framework.net.options import MAX_MESSAGE
+from framework.net.security import OPEN, Credentials, distrust, hint, refusal
 from framework.net.wire.orb_pb2 import Packet
 from framework.net.wire.orb_pb2_grpc import SessionStub
+from framework.orb.limits import Outbox, check_size
 from framework.orb.messages import (
     Act,
     Answer,
@@ -67,15 +77,19 @@ class _Pending:
 
 
 class Home:
-    def __init__(self, addresses: Sequence[str], timeout: float = TIMEOUT) -> None:
+    def __init__(self, addresses: Sequence[str], timeout: float = TIMEOUT, credentials: Credentials = OPEN) -> None:
         self.client = f"c-{uuid4().hex[:16]}"
         self.node = ""  # the home node's name, while there is one
         self._addresses = addresses
         self._timeout = timeout
+        self._credentials = credentials
+        self._max_message = MAX_MESSAGE  # until a node has said what it takes
+        self._denied: OboError | None = None  # why no node will ever let us in
+        self._distrusted = 0  # nodes in a row that are not what they should be
         self._next = 1
         self._calls: dict[int, _Pending] = {}
         self._looks: dict[int, asyncio.Future[bytes]] = {}
-        self._out: list[bytes] = []
+        self._out = Outbox()
         self._bell = asyncio.Event()
         self._ready = asyncio.Event()
         self._sessions: dict[str, Session] = {}  # by node: its session there, the newest that it was given
@@ -110,7 +124,7 @@ class Home:
         """What the home node says about itself."""
         try:
             async with asyncio.timeout(self._timeout):
-                await self._ready.wait()
+                await self.reached()
                 self._next += 1
                 future = self._looks[self._next - 1] = asyncio.get_running_loop().create_future()
                 self._say(Look(self._next - 1, what))
@@ -119,7 +133,7 @@ class Home:
             raise Unavailable(f"no node could be reached: {self._why}") from None
 
     async def close(self) -> None:
-        if self._ready.is_set():
+        if self._ready.is_set() and self._denied is None:
             self._say(Bye())
             try:
                 async with asyncio.timeout(0.5):
@@ -141,6 +155,8 @@ class Home:
                 await self._ready.wait()
         except TimeoutError:
             raise Unavailable(f"no node could be reached: {self._why}") from None
+        if self._denied is not None:
+            raise self._denied
 
     # calls
 
@@ -148,6 +164,9 @@ class Home:
         return self._timeout if timeout is None else timeout
 
     def _begin(self, act: Act) -> int:
+        check_size(act, self._max_message)
+        if self._denied is not None:
+            raise self._denied
         number = self._number(act)
         limit = self._limit(act.timeout)
         pending = _Pending(msgspec.structs.replace(act, timeout=limit), time.time() + limit)
@@ -162,6 +181,7 @@ class Home:
         return number
 
     async def _oneway(self, act: Act) -> int:
+        check_size(act, self._max_message)
         await self.reached()
         done = self._done()
         number = self._number(act)
@@ -213,13 +233,13 @@ class Home:
                 await self._one_home(next(addresses))
 
         wait = wait_random_exponential(multiplier=0.02, max=1.0)
-        while not self._closed:
+        while not self._closed and self._denied is None:
             await AsyncRetrying(wait=wait, retry=retry_if_exception_type(NotReached))(one)
             await asyncio.sleep(0)
 
     async def _one_home(self, address: str) -> None:
-        async with grpc.aio.insecure_channel(address, options=options.channel()) as channel:
-            stream = SessionStub(channel).Open()
+        async with self._credentials.channel(address) as channel:
+            stream = SessionStub(channel).Open(metadata=self._credentials.metadata)
             try:
                 async with asyncio.timeout(FIRST_ANSWER):
                     await stream.write(Packet(messages=[encode(Hello(self.client))]))
@@ -228,9 +248,27 @@ class Home:
                 if not isinstance(welcome, Welcome):
                     raise NotReached(f"{address} does not say Welcome")
             except (grpc.aio.AioRpcError, TimeoutError, BadMessage, asyncio.InvalidStateError, NotReached) as error:
-                self._why = f"{address}: {_detail(error)}"
+                self._why = f"{address}: {_detail(error)}{hint(_detail(error), self._credentials.tls)}"
+                if self._refused_by(address, error):
+                    return
                 raise NotReached(self._why) from None
+            self._max_message, self._distrusted = welcome.max_message, 0
             await self._live(stream, welcome.node)
+
+    def _refused_by(self, address: str, error: BaseException) -> bool:
+        """A node does not let us in, or none is what it should be: then it is no use to go on trying."""
+        denied = refusal(error)
+        distrusted = distrust(_detail(error))
+        self._distrusted = self._distrusted + 1 if distrusted else 0
+        if denied is None and self._distrusted >= len(self._addresses):
+            denied = Unauthenticated(f"{address}: {distrusted}")
+        if denied is None:
+            return False
+        self._denied = denied
+        for number, pending in self._calls.items():
+            self._settle(number, OutcomeUnknown(f"it was sent, but then: {denied}") if pending.sent else denied)
+        self._ready.set()  # whoever waits for a home is told
+        return True
 
     async def _live(self, stream: Any, node: str) -> None:
         """Use the stream until it breaks or the node wants to be left."""
@@ -268,8 +306,7 @@ class Home:
                 self._bell.clear()
                 await self._bell.wait()
                 continue
-            waiting, self._out = self._out, []
-            await stream.write(Packet(messages=waiting))
+            await stream.write(Packet(messages=self._out.take(self._max_message)))
 
     def _say(self, message: ToNode) -> None:
         self._out.append(encode(message))

@@ -13,6 +13,7 @@ from framework.com.messages import Kind, Transmission
 from framework.com.receipt import Receipt
 from framework.errors import BadMessage
 from framework.ids import Replica
+from framework.net.options import MAX_MESSAGE
 
 
 class Ask(msgspec.Struct, array_like=True, frozen=True):
@@ -75,6 +76,7 @@ class Bye(msgspec.Struct, array_like=True, frozen=True, tag=5):
 class Welcome(msgspec.Struct, array_like=True, frozen=True, tag=1):
     node: str
     view: int
+    max_message: int = MAX_MESSAGE  # what the node takes at once
 
 
 class Answer(msgspec.Struct, array_like=True, frozen=True, tag=2):

@@ -14,6 +14,7 @@ from framework.declare import Method
 from framework.errors import BadRequest
 from framework.ids import ObjectName, Replica, Sid
 from framework.orb.config import Config
+from framework.orb.limits import check_depth, too_deep
 from framework.orb.messages import Act, Ask, Envelope, encode
 
 #: Which of several replicas reads.
@@ -73,6 +74,10 @@ def _values(method: Method, ask: Ask) -> tuple[object, ...]:
     try:
         args = _list.decode(ask.args)
         named = _map.decode(ask.named) if ask.named else {}
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
+    except RecursionError:
+        raise BadRequest(too_deep(method.where)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, OverflowError) as error:
         raise BadRequest(f"{method.where}: the arguments are no msgpack array: {error}") from None
+    check_depth(method.where, ask.args, args)
+    check_depth(method.where, ask.named, named.values())
     return method.bind(*args, **named)
