@@ -17,8 +17,8 @@ from tenacity import AsyncRetrying, RetryCallState, wait_random_exponential
 from framework.ids import Node
 from framework.net import options
 from framework.net.line import Driver, Line
+from framework.net.pieces import reader, writer
 from framework.net.security import OPEN, Credentials, peer_fault
-from framework.net.wire.com_pb2 import Frame
 from framework.net.wire.com_pb2_grpc import LinkServicer, LinkStub, add_LinkServicer_to_server
 
 log = logging.getLogger(__name__)
@@ -118,15 +118,9 @@ class Peers:
             except (grpc.aio.AioRpcError, TimeoutError) as error:
                 raise NotReached(_detail(error)) from None
 
-            async def read() -> bytes | None:
-                frame = await call.read()
-                return None if frame is grpc.aio.EOF else frame.data
-
-            async def write(data: bytes) -> None:
-                await call.write(Frame(data=data))
-
             began = asyncio.get_running_loop().time()
-            return await line.carry(read, write), asyncio.get_running_loop().time() - began
+            why = await line.carry(reader(call), writer(call, self._max_message))
+            return why, asyncio.get_running_loop().time() - began
 
     # accepting
 
@@ -138,15 +132,7 @@ class Peers:
             log.warning("a stream is refused: %s", fault)
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, fault)
         await context.send_initial_metadata(hello(self.node, self._view))
-
-        async def read() -> bytes | None:
-            frame = await context.read()
-            return None if frame is grpc.aio.EOF else frame.data
-
-        async def write(data: bytes) -> None:
-            await context.write(Frame(data=data))
-
-        why = await self.lines[peer].carry(read, write)
+        why = await self.lines[peer].carry(reader(context), writer(context, self._max_message))
         if not self._stopping:
             log.warning("%s is lost: %s", peer, why)
 
