@@ -174,14 +174,16 @@ def _names(cert: x509.Certificate) -> tuple[str, ...]:
 
 
 def _certificate(path: Path) -> x509.Certificate:
+    data = content(path)
     try:
-        return x509.load_pem_x509_certificate(content(path))
+        return x509.load_pem_x509_certificate(data)
     except ValueError:
         raise BadRequest(f"{path}: no certificate in PEM") from None
 
 
 def _private(path: Path) -> PrivateKeyTypes:
+    data = content(path)
     try:
-        return serialization.load_pem_private_key(content(path), None)
+        return serialization.load_pem_private_key(data, None)
     except (ValueError, TypeError):
         raise BadRequest(f"{path}: no private key in PEM, or one with a password") from None
