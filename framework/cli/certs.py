@@ -11,6 +11,7 @@ from framework.cli.where import CLUSTER, ConfigFile, nodes
 from framework.errors import BadRequest
 from framework.ids import check_name
 from framework.net.files import write
+from framework.orb.config import split_address
 
 if TYPE_CHECKING:
     from framework.net.certs import Authority, Pair
@@ -75,12 +76,13 @@ def show(out: Annotated[Path, typer.Argument(metavar="DIR", help="What init has 
 
 def _hosts(config: Path) -> dict[str, str]:
     """By node, the host at which it is dialled."""
-    return {check_name(name, "node name"): address.rpartition(":")[0] for name, address in nodes(config).items()}
+    found = nodes(config)
+    return {check_name(name, "node name"): split_address(found[name], f"[nodes] {name}")[0] for name in found}
 
 
 def _write(authority: "Authority", hosts: dict[str, str], out: Path, days: int) -> None:
     for name, host in hosts.items():
-        _write_pair(out / f"{name}.pem", out / f"{name}.key", authority.node(name, [host] if host else [], days))
+        _write_pair(out / f"{name}.pem", out / f"{name}.key", authority.node(name, [host], days))
     client = out / "client"
     _directory(client, 0o700)
     write(client / "ca.pem", authority.pair.cert, secret=False, replace=True)

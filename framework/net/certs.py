@@ -112,7 +112,11 @@ def _san(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host.strip("[]")))
     except ValueError:
+        pass
+    try:
         return x509.DNSName(host)
+    except ValueError:
+        raise BadRequest(f"{host!r} cannot stand in a certificate: write host names in ASCII (xn--...)") from None
 
 
 def _pem(cert: x509.Certificate) -> bytes:

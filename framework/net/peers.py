@@ -18,7 +18,7 @@ from framework.ids import Node
 from framework.net import options
 from framework.net.line import Driver, Line
 from framework.net.pieces import reader, writer
-from framework.net.security import OPEN, Credentials, peer_fault
+from framework.net.security import OPEN, Credentials, distrust, peer_fault
 from framework.net.wire.com_pb2_grpc import LinkServicer, LinkStub, add_LinkServicer_to_server
 
 log = logging.getLogger(__name__)
@@ -160,4 +160,5 @@ def hello(node: Node, view: int) -> tuple[tuple[str, str], ...]:
 
 def _detail(error: BaseException) -> str:
     details = getattr(error, "details", None)
-    return (details() if callable(details) else "") or f"no answer within {FIRST_ANSWER:.0f} s"
+    said = str(details() if callable(details) else "")
+    return distrust(said) or said or f"no answer within {FIRST_ANSWER:.0f} s"

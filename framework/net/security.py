@@ -95,8 +95,7 @@ def _host(node: str) -> str:
 _HANDSHAKE = {
     "CERTIFICATE_VERIFY_FAILED: certificate has expired": "its certificate has expired",
     "CERTIFICATE_VERIFY_FAILED": "its certificate is not from the CA that is trusted here",
-    "Hostname Verification Check failed": "its certificate does not name this address",
-    "No match found for server name": "its certificate does not name this address",
+    "Hostname Verification Check failed": "its certificate is that of somebody else",
     "WRONG_VERSION_NUMBER": "it does not speak TLS; connect without ca, cert and key",
 }
 

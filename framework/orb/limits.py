@@ -15,6 +15,7 @@ _AROUND = 16  # of a packet, around each of its messages, and to spare
 DEEPEST = 64  # lists in lists in maps ...
 IN_FLIGHT, IN_FLIGHT_NODE = 10_000, 100_000
 
+_NESTED = (list, dict)
 _LONG = (str, bytes, bytearray, memoryview)
 #: The bytes with which msgpack begins a list or map.
 _BEGINS = bytes((*range(0x80, 0xA0), 0xDC, 0xDD, 0xDE, 0xDF))
@@ -141,14 +142,16 @@ def fitting(message: ToClient, limits: Limits) -> bytes:
 
 
 def check_depth(where: str, data: bytes, values: Iterable[Any]) -> None:
-    """BadRequest if lists and maps are nested too deep. Flat arguments are let through by a look at their bytes."""
-    if len(data) <= DEEPEST or len(data) - len(data.translate(None, _BEGINS)) <= DEEPEST:
+    """BadRequest if lists and maps are nested too deep. What is short or flat is let through by a glance."""
+    if len(data) <= DEEPEST:
         return
-    level = [v for v in values if isinstance(v, list | dict)]
+    level = [v for v in values if isinstance(v, _NESTED)]
+    if not level or len(data) - len(data.translate(None, _BEGINS)) <= DEEPEST:
+        return
     for _ in range(DEEPEST):
         if not level:
             return
-        level = [v for one in level for v in _inside(one) if isinstance(v, list | dict)]
+        level = [v for one in level for v in _inside(one) if isinstance(v, _NESTED)]
     if level:
         raise BadRequest(too_deep(where))
 

@@ -19,7 +19,10 @@ from framework.errors import (
     RemoteError,
     ResourceExhausted,
 )
-from framework.net.security import Credentials
+from framework.net.certs import Authority
+from framework.net.peers import hello as peer_hello
+from framework.net.security import Credentials, Tls, directory
+from framework.net.wire.com_pb2_grpc import LinkStub
 from framework.net.wire.orb_pb2 import Packet
 from framework.orb import sessions
 from framework.orb.messages import Answer, Hello, Refused, Welcome
@@ -425,12 +428,33 @@ def test_remote_tracebacks_have_no_local_variables(play):
     play(act)
 
 
-def test_a_secured_cluster_goes_on_while_strangers_knock(play):
+def test_a_secured_cluster_goes_on_while_strangers_knock(play, tmp_path):
+    """Certificates of another CA, expired, of another node; no TLS; tokens that are wrong or missing."""
+    foreign = Authority.new(30)
+
     async def act(c):
-        address = c.config.address("n1")
-        for credentials in (Credentials(), Credentials(None, "wrong")):
-            async with raw(address, credentials) as stream:
-                with pytest.raises((grpc.aio.AioRpcError, asyncio.InvalidStateError)):
-                    await asked(stream, Hello("c-1"))
+        certs = tmp_path / "certs"
+        authority = Authority.read(certs / "ca.pem", certs / "ca.key")
+        ca = authority.pair.cert
+        strangers = [foreign.client("c", 30), authority.client("late", -1), foreign.node("n1", ["127.0.0.1"], 30)]
+        at_the_handshake = [None, *(Tls(ca, pair.cert, pair.key) for pair in strangers)]
+        mine = directory(certs / "client")
+        for address in c.config.addresses.values():
+            for tls in at_the_handshake:
+                assert await refused(address, Credentials(tls, mine.token)) is grpc.StatusCode.UNAVAILABLE
+            for token in ("", "wrong", mine.token[:-1]):
+                assert await refused(address, Credentials(mine.tls, token)) is grpc.StatusCode.UNAUTHENTICATED
+        other = Tls.read(certs / "ca.pem", certs / "n2.pem", certs / "n2.key")
+        async with Credentials(other).channel(c.config.address("n3"), peer="n3") as channel:
+            stream = LinkStub(channel).Exchange(metadata=peer_hello("n1", 1))
+            with pytest.raises(grpc.aio.AioRpcError, match="the certificate is not that of n1"):
+                await stream.read()
 
     play(act, SECURITY)
+
+
+async def refused(address, credentials):
+    async with raw(address, credentials) as stream:
+        with pytest.raises((grpc.aio.AioRpcError, asyncio.InvalidStateError)):
+            await asked(stream, Hello("c-1"))
+        return await stream.code()
