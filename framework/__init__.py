@@ -17,8 +17,10 @@ from framework.errors import (
     NoSuchObject,
     OboError,
     OutcomeUnknown,
+    PermissionDenied,
     RemoteError,
     ResourceExhausted,
+    Unauthenticated,
     Unavailable,
 )
 from framework.version import __version__
@@ -49,8 +51,10 @@ __all__ = [
     "OboError",
     "Orb",
     "OutcomeUnknown",
+    "PermissionDenied",
     "RemoteError",
     "ResourceExhausted",
+    "Unauthenticated",
     "Unavailable",
     "__version__",
     "conflict_matrix",

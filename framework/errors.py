@@ -51,6 +51,14 @@ class ResourceExhausted(Unavailable):
     """A bounded queue is full. The call did not happen; try again later."""
 
 
+class Unauthenticated(OboError):
+    """Nobody knows who the caller is: no token, a wrong one, or a wrong certificate. The call did not happen."""
+
+
+class PermissionDenied(OboError):
+    """The caller is known, and this is not for it. The call did not happen."""
+
+
 class Aborted(OboError):
     """The call was taken back. Retry is right."""
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from framework import BadRequest, NoSuchMethod, RemoteError, connect
+from framework import BadRequest, NoSuchMethod, RemoteError
 from framework.cli.describe import find
-from framework.cli.where import CLUSTER, At, ConfigFile, addresses
+from framework.cli.where import CLUSTER, At, ConfigFile, CredentialsDir, addresses, reach
 from framework.declare.suggest import did_you_mean
 from framework.orb.as_json import receipt_named
 
@@ -37,6 +37,7 @@ def run(
     timeout: Annotated[float, typer.Option(help="Seconds.")] = 10.0,
     at: At = None,
     config: ConfigFile = CLUSTER,
+    credentials: CredentialsDir = None,
 ) -> None:
     """Call a method of an object. Ends with 1 if the method raised, with 2 if the call could not be made.
 
@@ -47,7 +48,7 @@ def run(
         raise BadRequest(f"--timeout {timeout:g}: more than 0 seconds, and finite")
     if oneway and receipt != "majority":
         raise BadRequest("--oneway waits for no answer: leave out --receipt")
-    with connect(addresses(at, config), timeout) as orb:
+    with reach(addresses(at, config), config, credentials, timeout) as orb:
         told = find(orb.look("objects"), name)
         signature = _signature(told, method)
         if oneway and signature["returns"] != "None":

@@ -7,7 +7,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from framework.orb.config import read
+from framework.errors import BadRequest
+from framework.orb.config import Config, read
 
 app = typer.Typer(help="Look at a cluster.toml.", no_args_is_help=True)
 
@@ -20,6 +21,10 @@ def _only() -> None:
 @app.command()
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster.toml.")] = Path("cluster.toml"),
+    node: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Check the certificate of this node alone, as it has no other.")
+    ] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", envvar="OBO_INSECURE", help="As for obo serve.")] = False,
 ) -> None:
     """Show the objects and where they live; end with 2 and one line if something is wrong."""
     config = read(file)
@@ -29,4 +34,20 @@ def check(
         marks = ["x" if f"{name}@{node}" in placement.replicas else "" for node in config.addresses]
         table.add_row(name, f"{cls.__module__}:{cls.__name__}", *marks)
     Console(highlight=False).print(table)
+    try:
+        _check_security(config, [node] if node else list(config.addresses), insecure)
+    except BadRequest as error:
+        raise BadRequest(f"{file}: {error}") from None
     print(f"{file}: {len(config.addresses)} nodes, {len(config.classes)} objects: fine")
+
+
+def _check_security(config: Config, nodes: list[str], insecure: bool) -> None:
+    """Certificates that a node would refuse to start with, tokens that cannot be read, addresses that need both."""
+    from framework.net.tokens import read as read_tokens
+
+    for node in nodes:
+        config.address(node)
+        config.security.tls(node)
+        config.exposed(node, insecure)
+    if config.security.tokens:
+        read_tokens(Path(config.security.tokens))

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from framework import NoSuchObject, connect
+from framework import NoSuchObject
 from framework.cli import matrix
-from framework.cli.where import CLUSTER, At, ConfigFile, addresses
+from framework.cli.where import CLUSTER, At, ConfigFile, CredentialsDir, addresses, reach
 from framework.declare.suggest import did_you_mean
 
 _WIDTH = 100  # of what is no terminal
@@ -21,13 +21,14 @@ def run(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The object; obo ls lists them.")],
     at: At = None,
     config: ConfigFile = CLUSTER,
+    credentials: CredentialsDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs; types also as JSON Schema.")] = False,
 ) -> None:
     """Show an object of a running cluster: methods and types, the conflict matrix, replicas.
 
     Example: obo describe bank --config examples/cluster.toml
     """
-    with connect(addresses(at, config)) as orb:
+    with reach(addresses(at, config), config, credentials) as orb:
         told = find(orb.look("objects"), name)
     if as_json:
         print(msgspec.json.encode(told).decode())

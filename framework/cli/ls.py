@@ -7,17 +7,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from framework import connect
-from framework.cli.where import CLUSTER, At, ConfigFile, addresses
+from framework.cli.where import CLUSTER, At, ConfigFile, CredentialsDir, addresses, reach
 
 
 def run(
     at: At = None,
     config: ConfigFile = CLUSTER,
+    credentials: CredentialsDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per object and line.")] = False,
 ) -> None:
     """List the objects of a running cluster. `obo describe NAME` says more about one of them."""
-    with connect(addresses(at, config)) as orb:
+    with reach(addresses(at, config), config, credentials) as orb:
         found = orb.look("objects")
     if as_json:
         for one in found:

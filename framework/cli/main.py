@@ -22,6 +22,8 @@ COMMANDS = (
     "describe",
     "status",
     "config",
+    "certs",
+    "token",
     "conflicts",
     "demo",
     "sim",

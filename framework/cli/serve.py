@@ -33,6 +33,12 @@ def run(
     drain: Annotated[
         float, typer.Option(envvar="OBO_DRAIN", help="Seconds that SIGTERM leaves to what is in flight.")
     ] = 10.0,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", envvar="OBO_INSECURE", help="Leave loopback without TLS and tokens.")
+    ] = False,
+    bind: Annotated[
+        str | None, typer.Option(metavar="HOST", envvar="OBO_BIND", help="Listen here, not at the node's address.")
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Serve the objects of one node. SIGTERM drains and stops; a second one stops at once."""
@@ -44,12 +50,14 @@ def run(
     from framework.orb.node import Node
 
     cluster = read(config)
+    if bind is not None:
+        cluster.listen_on(bind)
     where = trace or (Path(cluster.serve.trace) if cluster.serve.trace else None)
     sys.setswitchinterval(0.0005)  # a busy method must not keep the loop waiting for its usual 5 ms
     gc.freeze()  # what is there now stays; of what comes, nearly nothing is in a cycle: look for those seldom
     gc.set_threshold(50_000, 20, 100)
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(_serve(lambda: Node(cluster, node, where), drain))
+        runner.run(_serve(lambda: Node(cluster, node, where, insecure), drain))
     _leave(node)
 
 

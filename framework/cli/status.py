@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -11,8 +12,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from framework import BadRequest, OboError, connect
-from framework.cli.where import CLUSTER, At, ConfigFile, addresses
+from framework import BadRequest, OboError
+from framework.cli.where import CLUSTER, At, ConfigFile, CredentialsDir, addresses, reach
 
 PATIENCE = 2.0
 _WIDTH = 100  # of what is no terminal
@@ -22,6 +23,7 @@ _SHOWN = 20  # lines of what waits
 def run(
     at: At = None,
     config: ConfigFile = CLUSTER,
+    credentials: CredentialsDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per node and line.")] = False,
     watch: Annotated[float | None, typer.Option(metavar="SECONDS", help="Ask again and again, until Ctrl-C.")] = None,
 ) -> None:
@@ -37,30 +39,30 @@ def run(
         console.width = _WIDTH
     told: list[dict[str, Any]] = []
     try:
-        told = _ask(where)
+        told = _ask(where, config, credentials)
         if watch is None:
             _say(console, told, as_json)
         elif as_json or not console.is_terminal:
             while True:
                 _say(console, told, as_json)
                 time.sleep(watch)
-                told = _ask(where)
+                told = _ask(where, config, credentials)
         else:
             with Live(_tables(told), console=console, screen=True, auto_refresh=False) as live:
                 while True:
                     live.update(_tables(told), refresh=True)
                     time.sleep(watch)
-                    told = _ask(where)
+                    told = _ask(where, config, credentials)
     except KeyboardInterrupt:
         pass
     raise typer.Exit(1 if any("error" in one for one in told) else 0)
 
 
-def _ask(where: Sequence[str]) -> list[dict[str, Any]]:
+def _ask(where: Sequence[str], config: Path, credentials: Path | None) -> list[dict[str, Any]]:
     told: list[dict[str, Any]] = []
     for address in where:
         try:
-            with connect(address, PATIENCE) as orb:
+            with reach(address, config, credentials, PATIENCE) as orb:
                 told.append({"address": address, **orb.look("status")})
         except OboError as error:
             told.append({"address": address, "error": str(error)})

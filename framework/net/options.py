@@ -6,6 +6,10 @@ Options = list[tuple[str, Any]]
 
 #: A frame is bounded by what fits into one message; a larger one is refused by gRPC with RESOURCE_EXHAUSTED.
 MAX_MESSAGE = 64 << 20
+#: What it may be set to.
+LEAST_EVER, MOST_EVER = 1 << 20, 256 << 20
+#: For clients: what they may send is said by the node, what they get is bounded by it.
+UNLIMITED = -1
 
 _KEEPALIVE: Options = [
     ("grpc.keepalive_time_ms", 5000),

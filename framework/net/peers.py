@@ -17,7 +17,8 @@ from tenacity import AsyncRetrying, RetryCallState, wait_random_exponential
 from framework.ids import Node
 from framework.net import options
 from framework.net.line import Driver, Line
-from framework.net.wire.com_pb2 import Frame
+from framework.net.pieces import reader, writer
+from framework.net.security import OPEN, Credentials, distrust, peer_fault
 from framework.net.wire.com_pb2_grpc import LinkServicer, LinkStub, add_LinkServicer_to_server
 
 log = logging.getLogger(__name__)
@@ -41,11 +42,13 @@ class Peers:
         view: int,
         driver: Driver,
         max_message: int = options.MAX_MESSAGE,
+        credentials: Credentials = OPEN,
     ) -> None:
         self.node = node
         self._addresses = addresses
         self._view = view
         self._max_message = max_message
+        self._credentials = credentials
         self.lines = {peer: Line(peer, driver) for peer in addresses if peer != node}
         self._stopping = False
         self._dialling: list[asyncio.Task[None]] = []
@@ -104,9 +107,7 @@ class Peers:
 
     async def _one_stream(self, line: Line) -> tuple[str, float]:
         """Why the stream broke, and how long it stood."""
-        async with grpc.aio.insecure_channel(
-            self._address(line), options=options.channel(self._max_message)
-        ) as channel:
+        async with self._credentials.channel(self._address(line), self._max_message, line.peer) as channel:
             call = LinkStub(channel).Exchange(metadata=hello(self.node, self._view))
             try:
                 async with asyncio.timeout(FIRST_ANSWER):  # wait_for can lose a cancellation (Python 3.11)
@@ -117,35 +118,21 @@ class Peers:
             except (grpc.aio.AioRpcError, TimeoutError) as error:
                 raise NotReached(_detail(error)) from None
 
-            async def read() -> bytes | None:
-                frame = await call.read()
-                return None if frame is grpc.aio.EOF else frame.data
-
-            async def write(data: bytes) -> None:
-                await call.write(Frame(data=data))
-
             began = asyncio.get_running_loop().time()
-            return await line.carry(read, write), asyncio.get_running_loop().time() - began
+            why = await line.carry(reader(call), writer(call, self._max_message))
+            return why, asyncio.get_running_loop().time() - began
 
     # accepting
 
     async def accept(self, context: Any) -> None:
         said = dict(context.invocation_metadata())
         peer = Node(str(said.get(NODE, "")))
-        fault = self._fault(peer, str(said.get(VIEW, "")))
+        fault = self._fault(peer, str(said.get(VIEW, ""))) or peer_fault(context, peer, self._credentials.tls)
         if fault:
             log.warning("a stream is refused: %s", fault)
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, fault)
         await context.send_initial_metadata(hello(self.node, self._view))
-
-        async def read() -> bytes | None:
-            frame = await context.read()
-            return None if frame is grpc.aio.EOF else frame.data
-
-        async def write(data: bytes) -> None:
-            await context.write(Frame(data=data))
-
-        why = await self.lines[peer].carry(read, write)
+        why = await self.lines[peer].carry(reader(context), writer(context, self._max_message))
         if not self._stopping:
             log.warning("%s is lost: %s", peer, why)
 
@@ -173,4 +160,5 @@ def hello(node: Node, view: int) -> tuple[tuple[str, str], ...]:
 
 def _detail(error: BaseException) -> str:
     details = getattr(error, "details", None)
-    return (details() if callable(details) else "") or f"no answer within {FIRST_ANSWER:.0f} s"
+    said = str(details() if callable(details) else "")
+    return distrust(said) or said or f"no answer within {FIRST_ANSWER:.0f} s"

@@ -16,11 +16,12 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Literal, Never, Self, TypeVar, overload
+from typing import Any, Literal, Never, Self, TypeVar, Unpack, overload
 
 from framework.com.receipt import CREC, DREC, Receipt
 from framework.declare import Object
 from framework.errors import BadRequest
+from framework.net.security import Access, Credentials, client
 from framework.orb.config import split_address
 from framework.orb.home import TIMEOUT, Home
 from framework.orb.loops import new_loop
@@ -39,9 +40,11 @@ FIRST: Receipt = DREC
 class Orb(Face):
     """Objects for a program of threads. Made by ``connect``."""
 
-    def __init__(self, addresses: str | Sequence[str], timeout: float = TIMEOUT) -> None:
+    def __init__(self, addresses: str | Sequence[str], timeout: float = TIMEOUT, **access: Unpack[Access]) -> None:
+        places = parse_addresses(addresses)
+        credentials = client(access, places)
         self._loop = _background()
-        self._home: Home = self._run(_made(parse_addresses(addresses), timeout))
+        self._home: Home = self._run(_made(places, timeout, credentials))
         self._begin = self._home.begin
         self._collect = self._home.collect
         self._closed = False
@@ -110,22 +113,24 @@ class Orb(Face):
         self.close()
 
 
-def connect(addresses: str | Sequence[str], timeout: float = TIMEOUT) -> Orb:
+def connect(addresses: str | Sequence[str], timeout: float = TIMEOUT, **access: Unpack[Access]) -> Orb:
     """Connect to the first of these nodes that can be reached; the others are for fail-over.
 
-    ``timeout`` is the deadline, in seconds, of calls that do not say otherwise."""
-    return Orb(addresses, timeout)
+    ``timeout`` is the deadline, in seconds, of calls that do not say otherwise. For a secured cluster give
+    ``credentials``, a directory, or ``token``, ``ca``, ``cert`` and ``key`` one by one (docs/security.md)."""
+    return Orb(addresses, timeout, **access)
 
 
 class AsyncOrb(Face):
     """Objects for coroutines: the same names as ``Orb``, each to be awaited."""
 
-    def __init__(self, addresses: str | Sequence[str], timeout: float = TIMEOUT) -> None:
+    def __init__(self, addresses: str | Sequence[str], timeout: float = TIMEOUT, **access: Unpack[Access]) -> None:
         self._addresses = parse_addresses(addresses)
+        self._credentials = client(access, self._addresses)
         self._timeout = timeout
 
     async def __aenter__(self) -> Self:
-        self._home = Home(self._addresses, self._timeout)
+        self._home = Home(self._addresses, self._timeout, self._credentials)
         self._begin = self._home.begin
         self._collect = self._home.collect
         try:
@@ -175,8 +180,8 @@ def _refuse_here() -> Never:
     raise BadRequest("a synchronous call would block the loop it needs: use AsyncOrb in coroutines")
 
 
-async def _made(addresses: list[str], timeout: float) -> Home:
-    return Home(addresses, timeout)
+async def _made(addresses: list[str], timeout: float, credentials: Credentials) -> Home:
+    return Home(addresses, timeout, credentials)
 
 
 # All clients of a process share one loop in one thread: grpc.aio wants its objects in one place.

@@ -11,11 +11,21 @@
     [serve]                       # optional; flags and OBO_... in the environment go before it
     trace = "out/trace"
     workers = 256
+    max_message = 67108864        # bytes; arguments and results must fit into one message
+    in_flight = 10000             # calls of one client that are not answered
+    in_flight_node = 100000       # and of all clients of a node
+    bind = "0.0.0.0"              # where to listen, if not at the address in [nodes]
+
+    [security]                    # optional on loopback; docs/security.md
+    ca = "certs/ca.pem"           # relative to this file
+    cert = "certs/{node}.pem"
+    key = "certs/{node}.key"
+    tokens = "certs/tokens.toml"
+    client = "certs/client"       # for obo call and other commands
 
 Everything that can be wrong is found before a node starts, and the error names the file and the entry.
 """
 
-import ipaddress
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +38,9 @@ from framework.declare import Declaration, Object, declaration
 from framework.declare.suggest import did_you_mean
 from framework.errors import BadRequest, OboError
 from framework.ids import TRAN, Node, ObjectName, check_name
-from framework.net.options import MAX_MESSAGE
+from framework.net.options import LEAST_EVER, MAX_MESSAGE, MOST_EVER
+from framework.net.security import Security, loopback
+from framework.orb.limits import IN_FLIGHT, IN_FLIGHT_NODE, Limits
 from framework.orb.load import load_class
 
 
@@ -41,12 +53,20 @@ class Serve(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     trace: str | None = None
     workers: int = 256  # threads for methods that are a plain def
     max_message: int = MAX_MESSAGE
+    in_flight: int = IN_FLIGHT
+    in_flight_node: int = IN_FLIGHT_NODE
+    bind: str | None = None
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.max_message, self.in_flight, self.in_flight_node)
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     nodes: dict[str, str]
     objects: dict[str, _Entry] = {}
     serve: Serve = Serve()
+    security: Security = Security()
 
 
 class Config:
@@ -58,10 +78,12 @@ class Config:
         classes: Mapping[ObjectName, type[Object]],
         on: Mapping[ObjectName, list[str]],
         serve: Serve,
+        security: Security,
     ) -> None:
         self.addresses = addresses
         self.classes = classes
         self.serve = serve
+        self.security = security
         self.declarations: dict[ObjectName, Declaration] = {n: declaration(c) for n, c in classes.items()}
         placements = [Placement(n, d.relation, on[n]) for n, d in self.declarations.items()]
         self.directory = Directory(View(1, tuple(sorted(addresses))), placements)
@@ -72,11 +94,36 @@ class Config:
             raise BadRequest(f"no node {node!r}; {did_you_mean(node, self.addresses)}")
         return found
 
+    def listens(self, node: str) -> str:
+        """Where a node listens: at its address, or at the same port of another interface."""
+        address = self.address(node)
+        return address if self.serve.bind is None else f"{self.serve.bind}:{split_address(address, node)[1]}"
+
+    def listen_on(self, bind: str) -> None:
+        """Instead of what [serve] says."""
+        self.serve = msgspec.structs.replace(self.serve, bind=bind)
+        _check_serve(self.serve)
+
+    def exposed(self, node: str, insecure: bool) -> str:
+        """What of this node's traffic crosses a network without TLS and tokens; empty if nothing does.
+
+        BadRequest unless that is what is wanted."""
+        away = [a for a in (self.listens(node), *self.addresses.values()) if not loopback(a)]
+        lacks = [what for what, there in (("TLS", self.security.ca), ("tokens", self.security.tokens)) if not there]
+        if not away or not lacks:
+            return ""
+        if not insecure:
+            raise BadRequest(
+                f"{away[0]} is not on loopback, so nodes need TLS and clients tokens: run obo certs init and name its "
+                f"files in [security], or give --insecure; missing: {' and '.join(lacks)}"
+            )
+        return f"{away[0]} is not on loopback and there are no {' and no '.join(lacks)}"
+
 
 def read(path: Path) -> Config:
     """The cluster that a file describes, or BadRequest that names file and entry."""
     try:
-        return parse(path.read_text(encoding="utf-8"))
+        return parse(path.read_text(encoding="utf-8"), path.parent)
     except OSError as error:
         raise BadRequest(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -85,7 +132,8 @@ def read(path: Path) -> Config:
         raise BadRequest(f"{path}: {error}") from None
 
 
-def parse(text: str) -> Config:
+def parse(text: str, base: Path = Path()) -> Config:
+    """``base`` is where the paths in it begin."""
     try:
         raw: dict[str, Any] = tomllib.loads(text)
         file = msgspec.convert(raw, _File)
@@ -107,9 +155,23 @@ def parse(text: str) -> Config:
             raise BadRequest(f"{where}: the name {name!r} belongs to the framework")
         on[ObjectName(name)] = _places(where, entry.on, file.nodes)
         classes[ObjectName(name)] = _class(where, entry.class_)
-    if not 1 <= file.serve.workers <= 4096:
-        raise BadRequest(f"[serve] workers = {file.serve.workers}: from 1 to 4096")
-    return Config(addresses, classes, on, file.serve)
+    _check_serve(file.serve)
+    return Config(addresses, classes, on, file.serve, file.security.at(base))
+
+
+def _check_serve(serve: Serve) -> None:
+    bounds = {
+        "workers": (1, 4096),
+        "max_message": (LEAST_EVER, MOST_EVER),
+        "in_flight": (1, 1_000_000),
+        "in_flight_node": (1, 10_000_000),
+    }
+    for name, (least, most) in bounds.items():
+        value = getattr(serve, name)
+        if not least <= value <= most:
+            raise BadRequest(f"[serve] {name} = {value}: from {least} to {most}")
+    if serve.bind is not None and (not serve.bind or (":" in serve.bind and not serve.bind.startswith("["))):
+        raise BadRequest(f"[serve] bind = {serve.bind!r}: an address without a port, for example 0.0.0.0 or [::]")
 
 
 def _check_address(name: str, address: str, others: Mapping[Node, str]) -> None:
@@ -124,19 +186,6 @@ def split_address(address: str, where: str) -> tuple[str, int]:
     if not colon or not host or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
         raise BadRequest(f"{where}: {address!r} is no address: write host:port, for example 127.0.0.1:7401")
     return host, int(port)
-
-
-def check_loopback(address: str) -> None:
-    """Without TLS a node listens to its own machine only."""
-    host, _ = split_address(address, "address")
-    try:
-        local = ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        local = host == "localhost"
-    if not local:
-        raise BadRequest(
-            f"{address} is not on loopback: nodes talk without TLS for now, so they bind to 127.0.0.1, ::1 or localhost"
-        )
 
 
 def _places(where: str, on: list[str] | None, nodes: Mapping[str, str]) -> list[str]:

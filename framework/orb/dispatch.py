@@ -24,6 +24,10 @@ class Dispatch:
         self._running: dict[Sid, Performance] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
+    def start(self) -> None:
+        """On the loop that all is performed on, or comes back to."""
+        self._stage.loop = asyncio.get_running_loop()
+
     @property
     def crowded(self) -> bool:
         return len(self._running) > CROWDED

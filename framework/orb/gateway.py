@@ -37,6 +37,7 @@ from framework.net.wire.orb_pb2 import (
 from framework.orb import looking
 from framework.orb.as_json import read_arguments, receipt_named, write_result
 from framework.orb.config import Config
+from framework.orb.guard import Caller, Guard
 from framework.orb.messages import Act, Ask, encode
 from framework.orb.naming import Naming
 from framework.orb.outcome import Outcome, Reply, replies
@@ -85,8 +86,10 @@ class Gateway:
         feed: Callable[[Submit | Leave], None],
         naming: Naming,
         session: Callable[[str], Session | None],
+        guard: Guard,
     ) -> None:
         self.node = node
+        self.guard = guard
         self._session = session
         self.config = config
         self.naming = naming
@@ -154,14 +157,15 @@ class Gateway:
 
     # a call
 
-    async def call(self, act: Act, request: InvokeRequest, limit: float) -> Answer:
+    async def call(self, caller: Caller, act: Act, request: InvokeRequest, limit: float) -> Answer:
         """One call, in a session that is over when this returns, whatever happens."""
+        caller.check(act, self.naming)
         if self.draining:
             raise Unavailable(f"{self.node} is stopping")
         if self.in_flight >= MOST_IN_FLIGHT:
             raise ResourceExhausted(f"{MOST_IN_FLIGHT} Invokes are in flight at {self.node}; wait for some of them")
         sessions = _read_sessions(request.session)
-        name, number = self._given(request) if request.HasField("id") else self._own()
+        name, number = self._given(caller, request) if request.HasField("id") else self._own()
         self.in_flight += 1
         now = time.time()
         wait = _Wait(asyncio.get_running_loop().create_future(), act.kind == "oneway")
@@ -185,7 +189,7 @@ class Gateway:
             self.in_flight -= 1
             self._give_back(name, number, wait)
 
-    def _given(self, request: InvokeRequest) -> tuple[_Name, int]:
+    def _given(self, caller: Caller, request: InvokeRequest) -> tuple[_Name, int]:
         client = f"i-{request.id.client}"
         try:
             check_name(client, "client")
@@ -195,6 +199,7 @@ class Gateway:
             ) from None
         if not request.id.client or not isfinite(request.id.made_at) or request.id.made_at < 0:
             raise BadRequest(f"id needs a client, and made_at in seconds since 1970, not {request.id.made_at}")
+        client = caller.client(client)
         name = self._busy.get(client)
         if name is None:
             name = self._busy[client] = _Name(client, True)
@@ -236,7 +241,8 @@ class _Acceptor(orb_pb2_grpc.GatewayServicer):
         self._gateway = gateway
 
     async def Invoke(self, request: InvokeRequest, context: Any) -> InvokeResponse:  # noqa: N802
-        return await _answered(context, self._invoke(request, context.time_remaining()))
+        caller = await self._gateway.guard.admit(context)
+        return await _answered(context, self._invoke(caller, request, context.time_remaining()))
 
     async def List(self, request: ListRequest, context: Any) -> ListResponse:  # noqa: N802
         return ListResponse(objects=[object_info(o) for o in looking.objects(self._gateway.config)])
@@ -248,10 +254,10 @@ class _Acceptor(orb_pb2_grpc.GatewayServicer):
         self._gateway.naming.find(name)
         return describe_response(looking.described(self._gateway.config, name))
 
-    async def _invoke(self, request: InvokeRequest, left: float | None) -> InvokeResponse:
+    async def _invoke(self, caller: Caller, request: InvokeRequest, left: float | None) -> InvokeResponse:
         method = self._gateway.naming.method(request.object, request.method)
         limit = _limit(request.timeout_s, left)
-        answer = await self._gateway.call(_act(request, method, limit), request, limit)
+        answer = await self._gateway.call(caller, _act(request, method, limit), request, limit)
         session = encode((answer.session,)) if answer.session is not None else b""
         response = InvokeResponse(session=session, node=self._gateway.node)
         if request.oneway:

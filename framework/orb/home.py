@@ -24,10 +24,20 @@ from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponen
 
 from framework.com.events import Session
 from framework.com.receipt import Receipt
-from framework.errors import BadMessage, BadRequest, DeadlineExceeded, OboError, Unavailable
-from framework.net import options
+from framework.errors import (
+    BadMessage,
+    BadRequest,
+    DeadlineExceeded,
+    OboError,
+    OutcomeUnknown,
+    Unauthenticated,
+    Unavailable,
+)
+from framework.net.options import MAX_MESSAGE
+from framework.net.security import OPEN, Credentials, distrust, hint, refusal
 from framework.net.wire.orb_pb2 import Packet
 from framework.net.wire.orb_pb2_grpc import SessionStub
+from framework.orb.limits import check_size
 from framework.orb.messages import (
     Act,
     Answer,
@@ -82,13 +92,17 @@ class _Pending:
 class Home:
     """``begin``, ``send``, ``collect`` and ``cancel`` may be called from any thread; the rest belongs to the loop."""
 
-    def __init__(self, addresses: Sequence[str], timeout: float = TIMEOUT) -> None:
+    def __init__(self, addresses: Sequence[str], timeout: float = TIMEOUT, credentials: Credentials = OPEN) -> None:
         self.client = f"c-{uuid4().hex[:16]}"
         self.node = ""  # the home node's name, while there is one
         self._addresses = addresses
         self._timeout = timeout
         self._loop = asyncio.get_running_loop()
         self._mutex = threading.Lock()  # numbers, calls and what waits to be written
+        self._credentials = credentials
+        self._max_message = MAX_MESSAGE  # until a node has said what it takes
+        self._denied: OboError | None = None  # why no node will ever let us in
+        self._distrusted = 0  # nodes in a row that are not what they should be
         self._next = 1
         self._calls: dict[int, _Pending] = {}
         self._unheard: deque[int] = deque()  # one-way calls among them
@@ -142,8 +156,11 @@ class Home:
         return len(self._unheard) >= MOST_UNHEARD or len(self._out) >= MOST_UNHEARD
 
     def _start(self, act: Act, settle: Settle | None) -> int:
+        check_size(act, self._max_message)
         if self._closed:
             raise Unavailable("the client was closed")
+        if self._denied is not None:
+            raise self._denied
         limit = act.timeout
         if limit is None:
             limit = self._timeout
@@ -193,7 +210,7 @@ class Home:
         """What the home node says about itself."""
         try:
             async with asyncio.timeout(self._timeout):
-                await self._ready.wait()
+                await self.reached()
                 future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
                 with self._mutex:
                     number = self._next
@@ -214,7 +231,7 @@ class Home:
             await asyncio.sleep(0.001)
 
     async def close(self) -> None:
-        if self._ready.is_set():
+        if self.ready:
             with self._mutex:
                 self._say(Bye())
             try:
@@ -241,6 +258,8 @@ class Home:
                 await self._ready.wait()
         except TimeoutError:
             raise Unavailable(f"no node could be reached: {self._why}") from None
+        if self._denied is not None:
+            raise self._denied
 
     async def _sweep(self) -> None:
         """Every call ends: also when no node says a word."""
@@ -269,13 +288,13 @@ class Home:
                 await self._one_home(next(addresses))
 
         wait = wait_random_exponential(multiplier=0.02, max=1.0)
-        while not self._closed:
+        while not self._closed and self._denied is None:
             await AsyncRetrying(wait=wait, retry=retry_if_exception_type(NotReached))(one)
             await asyncio.sleep(0)
 
     async def _one_home(self, address: str) -> None:
-        async with grpc.aio.insecure_channel(address, options=options.channel()) as channel:
-            stream = SessionStub(channel).Open()
+        async with self._credentials.channel(address) as channel:
+            stream = SessionStub(channel).Open(metadata=self._credentials.metadata)
             try:
                 async with asyncio.timeout(FIRST_ANSWER):
                     await stream.write(Packet(messages=[encode(Hello(self.client))]))
@@ -284,9 +303,27 @@ class Home:
                 if not isinstance(welcome, Welcome):
                     raise NotReached(f"{address} does not say Welcome")
             except (grpc.aio.AioRpcError, TimeoutError, BadMessage, asyncio.InvalidStateError, NotReached) as error:
-                self._why = f"{address}: {_detail(error)}"
+                self._why = f"{address}: {_detail(error)}{hint(_detail(error), self._credentials.tls)}"
+                if self._refused_by(address, error):
+                    return
                 raise NotReached(self._why) from None
+            self._max_message, self._distrusted = welcome.max_message, 0
             await self._live(stream, welcome.node)
+
+    def _refused_by(self, address: str, error: BaseException) -> bool:
+        """A node does not let us in, or none is what it should be: then it is no use to go on trying."""
+        denied = refusal(error)
+        distrusted = distrust(_detail(error))
+        self._distrusted = self._distrusted + 1 if distrusted else 0
+        if denied is None and self._distrusted >= len(self._addresses):
+            denied = Unauthenticated(f"{address}: {distrusted}")
+        if denied is None:
+            return False
+        self._denied = denied
+        for number, pending in tuple(self._calls.items()):
+            self._settle(number, OutcomeUnknown(f"it was sent, but then: {denied}") if pending.sent else denied)
+        self._ready.set()  # whoever waits for a home is told
+        return True
 
     async def _live(self, stream: Any, node: str) -> None:
         """Use the stream until it breaks or the node wants to be left."""
@@ -331,13 +368,11 @@ class Home:
                 await self._bell.wait()
                 self._bell.clear()
                 continue
-            for packet in packets(waiting):
+            for packet in packets(waiting, self._max_message):
                 await stream.write(packet)
 
     def _take(self, message: ToClient) -> None:
         if isinstance(message, Answer):
-            if message.session is not None:
-                self._sessions = {**self._sessions, self.node: message.session}
             self._settle(message.number, Outcome(message.responses, message.complete))
         elif isinstance(message, Left):
             self._sessions = {**self._sessions, self.node: message.session}

@@ -13,6 +13,7 @@ from framework.com.messages import Kind, Transmission
 from framework.com.receipt import Receipt
 from framework.errors import BadMessage
 from framework.ids import Replica
+from framework.net.options import MAX_MESSAGE
 
 
 class Ask(msgspec.Struct, array_like=True, frozen=True):
@@ -81,13 +82,13 @@ class Cancel(msgspec.Struct, array_like=True, frozen=True, tag=6):
 class Welcome(msgspec.Struct, array_like=True, frozen=True, tag=1):
     node: str
     view: int
+    max_message: int = MAX_MESSAGE  # what the node takes at once
 
 
 class Answer(msgspec.Struct, array_like=True, frozen=True, tag=2):
     number: int
     complete: bool
     responses: tuple[Response, ...]
-    session: Session | None  # for the client to keep
 
 
 class Refused(msgspec.Struct, array_like=True, frozen=True, tag=3):
@@ -102,8 +103,8 @@ class Told(msgspec.Struct, array_like=True, frozen=True, tag=4):
 
 
 class Left(msgspec.Struct, array_like=True, frozen=True, tag=5):
-    """Calls that are not answered at once have left, up to this one: what the client sends next comes after them,
-    wherever it goes."""
+    """Calls that are not answered at once have left, up to this one (0: nothing new). Stands before the answers of a
+    packet: what the client sends after any of them comes after all that ``session`` includes, wherever it goes."""
 
     number: int
     session: Session

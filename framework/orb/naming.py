@@ -16,6 +16,7 @@ from framework.declare.suggest import did_you_mean
 from framework.errors import BadRequest, NoSuchObject
 from framework.ids import ObjectName, Replica, Sid
 from framework.orb.config import Config
+from framework.orb.limits import check_depth, too_deep
 from framework.orb.messages import Act, Ask, Envelope, encode
 
 #: Which of several replicas reads.
@@ -81,13 +82,20 @@ def _values(method: Method, ask: Ask) -> tuple[bytes, tuple[object, ...]]:
     """The arguments as every replica will read them, and the values they will see."""
     if not ask.named:
         try:
-            return ask.args, method.unpack(ask.args)
+            values = method.unpack(ask.args)
         except BadRequest:
             pass  # some are left to their defaults, or they are wrong: bind tells which
+        else:
+            check_depth(method.where, ask.args, values)
+            return ask.args, values
     try:
         args = _list.decode(ask.args)
         named = _map.decode(ask.named) if ask.named else {}
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
+    except RecursionError:
+        raise BadRequest(too_deep(method.where)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, OverflowError) as error:
         raise BadRequest(f"{method.where}: the arguments are no msgpack array: {error}") from None
+    check_depth(method.where, ask.args, args)
+    check_depth(method.where, ask.named, named.values())
     values = method.bind(*args, **named)
     return method.pack(values), values

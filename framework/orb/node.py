@@ -34,10 +34,12 @@ from framework.ids import Node as NodeName
 from framework.ids import Replica, object_of
 from framework.net import options
 from framework.net.peers import Peers
+from framework.net.security import Credentials, listen
 from framework.orb import looking
-from framework.orb.config import Config, check_loopback
+from framework.orb.config import Config
 from framework.orb.dispatch import Dispatch
 from framework.orb.gateway import Gateway
+from framework.orb.guard import Guard
 from framework.orb.naming import Naming
 from framework.orb.performance import Resident, Stage
 from framework.orb.sessions import Sessions
@@ -53,11 +55,15 @@ TIMING = Timing(delta=0.05, ask_after=0.5, resend_after=1.0)
 
 
 class Node:
-    def __init__(self, config: Config, name: str, trace: Path | None = None) -> None:
+    def __init__(self, config: Config, name: str, trace: Path | None = None, insecure: bool = False) -> None:
         self.name = NodeName(name)
         self.address = config.address(name)
-        check_loopback(self.address)
+        exposed = config.exposed(name, insecure)
+        if exposed:
+            log.warning("INSECURE: %s; whoever reaches this node can read and change everything", exposed)
         self.config = config
+        self.guard = Guard(Path(config.security.tokens) if config.security.tokens else None)
+        self._tls = config.security.tls(name)
         self.com = Com(self.name, config.directory, TIMING, told=trace is not None)
         self.naming = Naming(config)
         self.tracing = Tracing(self.name, config.directory, trace) if trace is not None else None
@@ -65,11 +71,20 @@ class Node:
         self.residents = {r: Resident(config.classes[object_of(r)](), self._workers) for r in self.com.hosts}
         self.dispatch = Dispatch(Stage(self.feed, self.naming), self.residents)
         view = config.directory.view.version
-        self.peers = Peers(self.name, config.addresses, view, self, config.serve.max_message)
+        mine = Credentials(self._tls)
+        self.peers = Peers(self.name, config.addresses, view, self, config.serve.max_message, mine)
         self.sessions = Sessions(
-            self.name, view, self.feed, self.naming, self.look, self.com.session, lambda: self.dispatch.crowded
+            self.name,
+            view,
+            self.feed,
+            self.naming,
+            self.look,
+            self.com.session,
+            lambda: self.dispatch.crowded,
+            self.guard,
+            config.serve.limits,
         )
-        self.gateway = Gateway(self.name, config, self.feed, self.naming, self.com.session)
+        self.gateway = Gateway(self.name, config, self.feed, self.naming, self.com.session, self.guard)
         self._server: Any = None
         self._ticking: asyncio.Task[None] | None = None
         self._carry: dict[type[Any], Callable[[Any], None]] = {
@@ -121,16 +136,15 @@ class Node:
     # life
 
     async def start(self) -> None:
-        self._server = grpc.aio.server(options=options.server(self.config.serve.max_message))
+        self.dispatch.start()
+        most = options.server(self.config.serve.max_message)
+        self._server = grpc.aio.server(options=most, interceptors=self.guard.interceptors())
         self.peers.serve_on(self._server)
         self.sessions.serve_on(self._server)
         await self.gateway.serve_on(self._server)
-        try:
-            bound = self._server.add_insecure_port(self.address)
-        except RuntimeError:
-            bound = 0
-        if not bound:
-            raise Unavailable(f"{self.name} cannot listen on {self.address}: is the port in use?")
+        where = self.config.listens(self.name)
+        if not listen(self._server, where, self._tls):
+            raise Unavailable(f"{self.name} cannot listen on {where}: is the port in use?")
         await self._server.start()
         self.peers.start()
         self._ticking = asyncio.ensure_future(self._tick())

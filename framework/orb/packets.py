@@ -1,22 +1,23 @@
-"""Messages as packets: all that waits in one, but none larger than a stream takes."""
+"""What waits, as packets: as much in one as the stream takes in one message."""
 
 from collections.abc import Iterable, Iterator
 
 from framework.net.wire.orb_pb2 import Packet
-from framework.orb.messages import ToClient, ToNode, encode
+from framework.orb.messages import ToNode, encode
 
-ENOUGH = 1 << 20  # bytes: a packet with more would gain nothing, and several of them might not fit
+ENOUGH = 1 << 20  # bytes: a larger packet would gain nothing
+_AROUND = 16  # bytes around each message
 
 
-def packets(messages: Iterable[ToNode | ToClient]) -> Iterator[Packet]:
+def packets(messages: Iterable[ToNode], most: int) -> Iterator[Packet]:
     batch: list[bytes] = []
     size = 0
     for message in messages:
         data = encode(message)
-        if batch and size + len(data) > ENOUGH:
+        if batch and size + len(data) + _AROUND > min(most, ENOUGH):
             yield Packet(messages=batch)
             batch, size = [], 0
         batch.append(data)
-        size += len(data)
+        size += len(data) + _AROUND
     if batch:
         yield Packet(messages=batch)

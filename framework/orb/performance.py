@@ -40,7 +40,7 @@ class Stage:
     def __init__(self, feed: Callable[[Submit | Collect | Completed], None], naming: Naming) -> None:
         self.feed = feed
         self.naming = naming
-        self.loop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop  # from start on
         self.over: Callable[[Performance, Completed], None]  # on the loop: an instance has been performed
         self._done: deque[tuple[Performance, Completed]] = deque()
         self._rung = False

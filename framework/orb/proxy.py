@@ -16,6 +16,7 @@ from framework.declare import Declaration, Method, Object, declaration
 from framework.declare.codec import CANNOT_WRITE
 from framework.errors import BadRequest, OboError
 from framework.ids import Replica
+from framework.orb.limits import check_huge
 from framework.orb.messages import Act, Ask
 from framework.orb.outcome import Outcome, Reply, replies
 
@@ -45,6 +46,7 @@ class Request:
         self.object = name
         self.method = declared
         self.what = f"{name}.{method}"
+        check_huge(self.what, args, named)
         if declared is not None:  # a mistake is told here, before anything is sent
             self._ask = Ask(name, method, declared.pack(declared.bind(*args, **named)))
             return

@@ -16,10 +16,12 @@ import grpc.aio
 from framework.com.events import Accepted, Leave, Received, Session, Submit
 from framework.com.events import Collect as CollectEvent
 from framework.com.receipt import Receipt
-from framework.errors import BadMessage, BadRequest, OboError, ResourceExhausted, Unavailable
+from framework.errors import BadMessage, BadRequest, OboError, Unavailable
 from framework.ids import Node, Replica, node_of
 from framework.net.wire.orb_pb2 import Packet
 from framework.net.wire.orb_pb2_grpc import SessionServicer, add_SessionServicer_to_server
+from framework.orb.guard import Caller, Guard
+from framework.orb.limits import MARGIN, InFlight, Limits, Outbox, Total, fitting
 from framework.orb.messages import (
     Answer,
     Bye,
@@ -33,14 +35,14 @@ from framework.orb.messages import (
     ToClient,
     Told,
     Welcome,
+    encode,
     to_node,
 )
 from framework.orb.naming import Naming, usual_receipt
-from framework.orb.packets import packets
 
 log = logging.getLogger(__name__)
 
-MOST_IN_FLIGHT = 10_000  # calls of one client
+FIRST_WORD = 10.0  # seconds in which a client must say Hello
 KEEP = 60.0  # seconds for which a session waits for its client to come back
 _CLIENT = re.compile(r"[A-Za-z0-9_.:-]{1,100}\Z")
 
@@ -55,6 +57,8 @@ class Sessions:
         look: Callable[[str], bytes],
         session: Callable[[str], Session | None],
         crowded: Callable[[], bool],
+        guard: Guard,
+        limits: Limits,
     ) -> None:
         self.node = node
         self.view = view
@@ -63,6 +67,9 @@ class Sessions:
         self.look = look
         self.session = session
         self.crowded = crowded
+        self.guard = guard
+        self.limits = limits
+        self.total = Total()
         self.draining = False
         self._clients: dict[str, _Client] = {}
 
@@ -79,19 +86,19 @@ class Sessions:
         if client is not None:
             client.accepted(effect)
 
-    @property
-    def in_flight(self) -> int:
-        return sum(len(c.in_flight) for c in self._clients.values())
-
     def counts(self) -> dict[str, int]:
         return {name: len(c.in_flight) for name, c in self._clients.items()}
 
     async def serve(self, context: Any) -> None:
-        first = await context.read()
-        if first is grpc.aio.EOF:
-            return
+        caller = await self.guard.admit(context)
         try:
-            name = _name(first)
+            async with asyncio.timeout(FIRST_WORD):
+                first = await context.read()
+            if first is grpc.aio.EOF:
+                return
+            name = caller.client(_name(first))
+        except TimeoutError:
+            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"no Hello within {FIRST_WORD:.0f} s")
         except BadMessage as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         if self.draining:
@@ -99,11 +106,13 @@ class Sessions:
         client = self._clients.get(name)
         if client is None:
             client = self._clients[name] = _Client(self, name)
+        client.caller = caller
         await client.serve(context, first.messages[1:])
 
     def forget(self, client: "_Client") -> None:
         if self._clients.get(client.name) is client:
             del self._clients[client.name]
+            client.in_flight.clear()
             try:
                 self.feed(Leave(client.name))
             except BadRequest:
@@ -117,12 +126,13 @@ class Sessions:
 class _Client:
     def __init__(self, sessions: Sessions, name: str) -> None:
         self.name = name
-        self.in_flight: set[int] = set()
+        self.caller = Caller()
+        self.in_flight = InFlight(sessions.total)
         self._unanswered: set[int] = set()  # submitted without a receipt, not left yet
         self._left = 0  # the last of them that has left, and is not told
         self._sessions = sessions
         self._usual: dict[int, Receipt] = {}
-        self._out: list[ToClient] = []
+        self._out = Outbox()
         self._bell = asyncio.Event()
         self._stream: asyncio.Future[None] | None = None
         self._going: asyncio.TimerHandle | None = None
@@ -133,8 +143,9 @@ class _Client:
         if self._going is not None:
             self._going.cancel()
         mine = self._stream = asyncio.get_running_loop().create_future()
-        self._out = []
-        self._say(Welcome(self._sessions.node, self._sessions.view))
+        self._out.clear()
+        welcome = Welcome(self._sessions.node, self._sessions.view, self._sessions.limits.max_message)
+        await context.write(Packet(messages=[encode(welcome)]))
         reader = asyncio.ensure_future(self._read(context, first))
         writer = asyncio.ensure_future(self._write(context, mine))
         try:
@@ -178,30 +189,24 @@ class _Client:
                 self._bell.clear()
                 await self._bell.wait()
                 continue
-            waiting, self._out = self._out, []
-            for packet in packets(self._with_session(waiting)):
-                await context.write(packet)
+            head = self._news()
+            await context.write(Packet(messages=head + self._out.take(self._sessions.limits.max_message - MARGIN)))
 
-    def _with_session(self, messages: list[ToClient]) -> list[ToClient]:
-        """The last answer brings what the client is to keep; it includes what the others would have brought."""
+    def _news(self) -> list[bytes]:
+        """Before all answers: what the client is to keep. It includes all that was answered and has left."""
         session = self._sessions.session(self.name)
         if session is None:
-            return messages
-        if self._left:
-            messages.append(Left(self._left, session))
-            self._left = 0
-            return messages
-        for i in range(len(messages) - 1, -1, -1):
-            answer = messages[i]
-            if isinstance(answer, Answer):
-                messages[i] = Answer(answer.number, answer.complete, answer.responses, session)
-                break
-        return messages
+            return []
+        left, self._left = self._left, 0
+        return [encode(Left(left, session))]
 
     def _say(self, message: ToClient) -> None:
         if self._stream is not None:
-            self._out.append(message)
+            self._out.append(fitting(message, self._sessions.limits))
             self._bell.set()
+            if self._out.size > self._sessions.limits.unread:
+                log.warning("client %s is dropped: it does not read its answers", self.name)
+                self.close()
 
     def _take(self, message: Hello | Collect | Look | Cancel) -> None:
         if isinstance(message, Hello):
@@ -224,8 +229,8 @@ class _Client:
         sessions, act = self._sessions, message.act
         if sessions.draining:
             raise Unavailable(f"{sessions.node} is stopping")
-        if len(self.in_flight) >= MOST_IN_FLIGHT:
-            raise ResourceExhausted(f"{MOST_IN_FLIGHT} calls of {self.name} are in flight; wait for some of them")
+        self.in_flight.check(self.name, len(self._usual), sessions.limits)
+        self.caller.check(act, sessions.naming)
         submit = sessions.naming.submit(self.name, message.number, act, message.time, message.deadline, self._pick)
         submit.sessions, submit.done = message.sessions, message.done
         if submit.receipt is not None:
@@ -253,7 +258,7 @@ class _Client:
 
     def received(self, effect: Received) -> None:
         self.in_flight.discard(effect.call)
-        self._say(Answer(effect.call, effect.complete, effect.responses, None))
+        self._say(Answer(effect.call, effect.complete, effect.responses))
 
     def accepted(self, effect: Accepted) -> None:
         """The answer of a call brings the session; a call without one at once needs a word of its own."""

@@ -10,8 +10,10 @@ from framework.errors import (
     NoSuchObject,
     OboError,
     OutcomeUnknown,
+    PermissionDenied,
     RemoteError,
     ResourceExhausted,
+    Unauthenticated,
     Unavailable,
 )
 from framework.net.wire.orb_pb2 import ErrorDetail
@@ -25,6 +27,8 @@ STATUS: dict[type[OboError], grpc.StatusCode] = {
     Aborted: grpc.StatusCode.ABORTED,
     Unavailable: grpc.StatusCode.UNAVAILABLE,
     ResourceExhausted: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,
+    PermissionDenied: grpc.StatusCode.PERMISSION_DENIED,
     DeadlineExceeded: grpc.StatusCode.DEADLINE_EXCEEDED,
     OutcomeUnknown: grpc.StatusCode.DATA_LOSS,
 }

@@ -30,8 +30,8 @@ def toml(ports, objects=OBJECTS):
 
 
 class Cluster:
-    def __init__(self, ports, trace):
-        self.config = parse(toml(ports))
+    def __init__(self, ports, trace, objects=OBJECTS, base=Path()):
+        self.config = parse(toml(ports, objects), base)
         self.trace = trace
         self.nodes = {}
 
@@ -55,8 +55,8 @@ class Cluster:
 
 
 @asynccontextmanager
-async def cluster(ports, trace: Path, judged=True):
-    made = Cluster(ports, trace)
+async def cluster(ports, trace: Path, judged=True, objects=OBJECTS, base=Path()):
+    made = Cluster(ports, trace, objects, base)
     try:
         await made.start()
         yield made

@@ -3,7 +3,8 @@
 import pytest
 
 from framework.errors import BadRequest
-from framework.orb.config import check_loopback, parse, read
+from framework.net.security import loopback
+from framework.orb.config import parse, read
 from tests.cli.run_obo import obo
 
 NODES = '[nodes]\nn1 = "127.0.0.1:7401"\nn2 = "127.0.0.1:7402"\n'
@@ -40,6 +41,12 @@ def test_nodes_and_objects_are_read():
         (NODES + '[objects.bank]\nclass = "objects.bank:RefusedError"', "is no Object"),
         (NODES + '[objects.tran]\nclass = "objects.bank:Bank"', "belongs to the framework"),
         (NODES + "[serve]\nworkers = 0", "workers"),
+        (NODES + "[serve]\nmax_message = 1", "max_message = 1: from 1048576"),
+        (NODES + "[serve]\nin_flight = 0", "in_flight"),
+        (NODES + "[serve]\nin_flight_node = 0", "in_flight_node"),
+        (NODES + '[serve]\nbind = "0.0.0.0:1"', "without a port"),
+        (NODES + '[security]\nca = "ca.pem"', r"\[security\] has ca but not cert, key"),
+        (NODES + '[security]\ntoken = "secret"', "token"),
     ],
 )
 def test_mistakes_are_named(text, fault):
@@ -54,13 +61,39 @@ def test_the_error_names_the_file(tmp_path):
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "localhost:1", "[::1]:1", "127.3.2.1:9"])
 def test_loopback(address):
-    check_loopback(address)
+    assert loopback(address)
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:1", "10.1.2.3:1", "example.org:1"])
-def test_other_addresses_need_tls_which_is_not_there_yet(address):
-    with pytest.raises(BadRequest, match="without TLS for now"):
-        check_loopback(address)
+def test_other_addresses_need_tls_and_tokens(address):
+    config = parse(f'[nodes]\nn1 = "{address}"\n')
+    with pytest.raises(BadRequest, match=r"not on loopback.*missing: TLS and tokens"):
+        config.exposed("n1", insecure=False)
+    assert "no TLS and no tokens" in config.exposed("n1", insecure=True)
+    half = parse(f'[nodes]\nn1 = "{address}"\n[security]\nca = "a"\ncert = "c"\nkey = "k"\n')
+    with pytest.raises(BadRequest, match="missing: tokens"):
+        half.exposed("n1", insecure=False)
+    whole = parse(f'[nodes]\nn1 = "{address}"\n[security]\nca = "a"\ncert = "c"\nkey = "k"\ntokens = "t"\n')
+    assert whole.exposed("n1", insecure=False) == ""
+
+
+def test_where_a_node_listens():
+    assert parse(NODES).listens("n1") == "127.0.0.1:7401"
+    config = parse(NODES + '[serve]\nbind = "0.0.0.0"')
+    assert config.listens("n1") == "0.0.0.0:7401"
+    with pytest.raises(BadRequest, match=r"0\.0\.0\.0:7401 is not on loopback"):
+        config.exposed("n1", insecure=False)
+
+
+def test_a_peer_that_is_not_on_loopback_needs_tls_too():
+    with pytest.raises(BadRequest, match=r"10\.0\.0\.1:1 is not on loopback"):
+        parse('[nodes]\nn1 = "127.0.0.1:1"\nn2 = "10.0.0.1:1"').exposed("n1", insecure=False)
+
+
+def test_paths_of_security_begin_at_the_file(tmp_path):
+    config = parse(NODES + '[security]\nca = "c/ca.pem"\ncert = "c/{node}.pem"\nkey = "/k/{node}.key"\n', tmp_path)
+    ca, cert, key = config.security.files("n1")
+    assert (ca, cert, str(key)) == (tmp_path / "c/ca.pem", tmp_path / "c/n1.pem", "/k/n1.key")
 
 
 def test_config_check(tmp_path):

@@ -30,14 +30,13 @@ OBJECTS = (
 
 
 @pytest.fixture
-def play(ports, tmp_path, monkeypatch):
+def play(ports, tmp_path):
     """Run a coroutine function with a cluster and a stub for each node."""
-    monkeypatch.setattr(clusters.toml, "__defaults__", (OBJECTS,))
 
     def run(act):
         async def whole():
             Gate.opened = asyncio.Event()
-            async with cluster(ports(3), tmp_path) as c, asyncio.timeout(30), stubs(c) as every:
+            async with cluster(ports(3), tmp_path, objects=OBJECTS) as c, asyncio.timeout(30), stubs(c) as every:
                 try:
                     await act(c, *every)
                 finally:

@@ -13,13 +13,11 @@ OBJECTS = clusters.OBJECTS + '[objects.gate]\nclass = "tests.orb.typed:Gate"\n'
 
 
 @pytest.fixture
-def play(ports, tmp_path, monkeypatch):
-    monkeypatch.setattr(clusters.toml, "__defaults__", (OBJECTS,))
-
+def play(ports, tmp_path):
     def run(act):
         async def whole():
             Gate.opened = asyncio.Event()
-            async with cluster(ports(3), tmp_path) as c, asyncio.timeout(30), c.client("n1") as orb:
+            async with cluster(ports(3), tmp_path, objects=OBJECTS) as c, asyncio.timeout(30), c.client("n1") as orb:
                 try:
                     await act(c, orb)
                 finally:

@@ -116,6 +116,8 @@ class GatewayStub:
     UNAVAILABLE         Unavailable: it did not happen; try again, perhaps at another node
     RESOURCE_EXHAUSTED  ResourceExhausted: too much at once; it did not happen
     DEADLINE_EXCEEDED   DeadlineExceeded: it may have happened; repeat it only with the same id
+    UNAUTHENTICATED     Unauthenticated: no token, or one that is not known here
+    PERMISSION_DENIED   PermissionDenied: the token may not do this
     DATA_LOSS           OutcomeUnknown: it may have happened, but the reply is not to be had
     INTERNAL            a fault of the framework
     """
@@ -156,6 +158,8 @@ class GatewayServicer:
     UNAVAILABLE         Unavailable: it did not happen; try again, perhaps at another node
     RESOURCE_EXHAUSTED  ResourceExhausted: too much at once; it did not happen
     DEADLINE_EXCEEDED   DeadlineExceeded: it may have happened; repeat it only with the same id
+    UNAUTHENTICATED     Unauthenticated: no token, or one that is not known here
+    PERMISSION_DENIED   PermissionDenied: the token may not do this
     DATA_LOSS           OutcomeUnknown: it may have happened, but the reply is not to be had
     INTERNAL            a fault of the framework
     """
@@ -217,6 +221,8 @@ class Gateway:
     UNAVAILABLE         Unavailable: it did not happen; try again, perhaps at another node
     RESOURCE_EXHAUSTED  ResourceExhausted: too much at once; it did not happen
     DEADLINE_EXCEEDED   DeadlineExceeded: it may have happened; repeat it only with the same id
+    UNAUTHENTICATED     Unauthenticated: no token, or one that is not known here
+    PERMISSION_DENIED   PermissionDenied: the token may not do this
     DATA_LOSS           OutcomeUnknown: it may have happened, but the reply is not to be had
     INTERNAL            a fault of the framework
     """
