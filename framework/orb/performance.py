@@ -19,6 +19,7 @@ from framework.orb.messages import Act, Envelope
 from framework.orb.naming import Naming, usual_receipt
 from framework.orb.outcome import Outcome, failure
 from framework.orb.proxy import Face, Options, Request, Sent
+from framework.orb.state.tracker import Tracker
 from framework.orb.undo import Undo
 
 
@@ -27,6 +28,7 @@ class Resident:
 
     def __init__(self, target: Object) -> None:
         self.object = target
+        self.tracker = Tracker(vars(target), type(target).__name__)
         self.turn = asyncio.Lock()
         self.performed = 0
 
@@ -50,7 +52,7 @@ class Performance:
         self._invocation: Invocation = effect.request.invocation
         self._method = method
         self._envelope = envelope
-        self._undo = None if method.readonly else Undo(vars(resident.object))
+        self._undo = None if method.readonly else Undo(resident.tracker)
         self._next = 1  # number of the next call: the same at every replica
         self._waits: dict[int, asyncio.Future[Outcome]] = {}
         self._usual: dict[int, Receipt] = {}  # receipts of calls that were sent and not yet received
@@ -68,6 +70,7 @@ class Performance:
                 ok, body = await self._loop.run_in_executor(self._stage.threads, context.run, self._in_thread)
         finally:
             if self._undo is not None:
+                self._undo.end()
                 self._resident.turn.release()
         if ok:
             self._resident.performed += 1
