@@ -9,12 +9,15 @@ from dataclasses import dataclass
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from framework.com.receipt import CREC
+from framework.errors import RemoteError
 from framework.orb.state.base import Tracked
 from framework.orb.state.tracker import Tracker
 from framework.orb.undo import Undo
+from tests.orb.test_calls import play  # noqa: F401
 
 LEAVES = st.one_of(st.integers(-5, 5), st.text("ab", max_size=2), st.booleans(), st.none())
 STATES = st.dictionaries(
@@ -66,6 +69,7 @@ def put(state, new):
             state[key] = value
 
 
+@settings(deadline=None)
 @given(STATES, STATES, st.booleans())
 def test_alone_everything_is_as_before(before, after, opaque):
     state = deepcopy(before)
@@ -79,6 +83,7 @@ def test_alone_everything_is_as_before(before, after, opaque):
     assert state == before
 
 
+@settings(deadline=None)
 @given(STATES, STATES, STATES, st.booleans())
 def test_also_over_a_pause_in_which_nobody_else_acts(before, first, second, opaque):
     state = deepcopy(before)
@@ -94,6 +99,7 @@ def test_also_over_a_pause_in_which_nobody_else_acts(before, first, second, opaq
     assert state == before
 
 
+@settings(deadline=None)
 @given(STATES, STATES)
 def test_what_an_instance_leaves_behind_is_tracked(before, after):
     state = deepcopy(before)
@@ -276,12 +282,28 @@ def test_an_inner_container_in_a_variable():
     assert is_tracked(state["outer"])
 
 
+def test_what_a_variable_reaches_stays_plain_also_under_another_name():
+    state = {}
+    tracker = host(state)
+    undo = Undo(tracker)
+    undo.begin()
+    outer = {"inner": []}
+    state["outer"], state["inner"] = outer, outer["inner"]
+    undo.end()
+    outer["inner"].append(1)
+    assert state["inner"] == [1] and state["inner"] is outer["inner"]
+    del outer
+    undo.end()
+    assert is_tracked(state["outer"]) and state["inner"] is state["outer"]["inner"] and tracker.pending == []
+
+
 def test_what_others_do_to_a_container_that_is_still_plain_is_taken_back():
     state = {"entries": OrderedDict(), "names": deque()}
     tracker = host(state)
     maker, other = Undo(tracker), Undo(tracker)
     maker.begin()
     entry = {"n": 1, "seen": {1}, "log": [1], "deep": {"queue": deque([1]), "by": Counter(a=1)}}
+    entry["order"] = OrderedDict(a=1, b=2)
     state["entries"]["e"] = entry
     state["names"].append(entry["log"])
     maker.pause()
@@ -293,8 +315,10 @@ def test_what_others_do_to_a_container_that_is_still_plain_is_taken_back():
     met["deep"]["queue"].append(2)
     met["deep"]["by"]["b"] += 1
     met["new"] = []
+    met["order"].move_to_end("a")
     other.take_back()
     other.end()
+    assert list(entry.pop("order")) == ["a", "b"]
     assert entry == {"n": 1, "seen": {1}, "log": [1], "deep": {"queue": deque([1]), "by": Counter(a=1)}}
     assert state["entries"]["e"] is entry and state["names"][0] is entry["log"]
     maker.take_back()
@@ -368,6 +392,40 @@ def test_what_is_stored_and_dropped_is_forgotten():
     state["x"] = 1
     undo.end()
     assert state == {"l": [], "x": 1} and tracker.pending == []
+
+
+def test_a_tracked_container_in_a_plain_one_is_noted_once():
+    state = {"a": {"n": 1}}
+    tracker = host(state)
+    maker, mine, other = Undo(tracker), Undo(tracker), Undo(tracker)
+    maker.begin()
+    held = {"same": state["a"]}
+    state["held"] = held
+    maker.end()
+    for undo, amount in ((mine, 10), (other, 100)):
+        undo.begin()
+        held["same"]["n"] += amount
+        undo.pause()
+    mine.take_back()
+    assert state["a"] == {"n": 101} and held["same"] is state["a"]
+
+
+@pytest.mark.parametrize("method", ["keep", "keep_async"])
+def test_on_a_node_arguments_that_a_method_keeps_are_tracked_when_it_has_ended(play, method):  # noqa: F811
+    async def act(c, orb):
+        keep = getattr(orb.object("odd"), method).with_(receipt=CREC)
+        with pytest.raises(RemoteError, match="on purpose"):
+            await keep(["no"], True)
+        assert [vars(o) for o in c.objects("odd")] == [{"log": []}] * 3
+        await keep(["a", "bb"], False)
+        with pytest.raises(RemoteError, match="on purpose"):
+            await keep(["no"], True)
+        kept = {"names": ["a", "bb"], "by length": {1: ["a"], 2: ["bb"]}}
+        assert [vars(o) for o in c.objects("odd")] == [{"log": ["a", "bb"], "kept": kept}] * 3
+        for resident in (r for n in c.nodes.values() for name, r in n.residents.items() if name.startswith("odd")):
+            assert is_tracked(resident.object.kept) and not resident.tracker.pending and not resident.tracker.copying
+
+    play(act)
 
 
 # what cannot be tracked
@@ -476,12 +534,12 @@ def test_what_never_changes_needs_nothing(value):
 def test_mutable_keys_and_elements_are_unknown_values():
     for make in (lambda p: {p: 1}, lambda p: {p}, lambda p: {(p, 1): 1}):
         assert Tracker({"v": make(Point(1))}).copying
-    state = {"s": set(), "d": {}}
-    for change in (lambda: state["s"].add(Point(1)), lambda: state["d"].update({Point(1): 1})):
-        tracker = Tracker(state)
+    for change in (lambda s: s["s"].add(Point(1)), lambda s: s["d"].update({Point(1): 1})):
+        state = {"s": set(), "d": {}}
+        tracker = host(state)
         undo = Undo(tracker)
         undo.begin()
-        change()
+        change(state)
         undo.end()
         assert tracker.copying
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import msgspec
 
-from framework.orb.state.base import Keeper, Tracked
+from framework.orb.state.base import Keeper
 from framework.orb.state.changes import MISSING, Change
 from framework.orb.state.mappings import TrackedCounter, TrackedDefaultDict, TrackedDict, TrackedOrderedDict
 from framework.orb.state.sequences import TrackedDeque, TrackedList
