@@ -544,6 +544,18 @@ def test_mutable_keys_and_elements_are_unknown_values():
         assert tracker.copying
 
 
+def test_a_state_that_is_copied_is_not_looked_at_any_more():
+    state = {"odd": Point(1), "l": []}
+    tracker = Tracker(state)
+    for n in range(3):
+        undo = Undo(tracker)
+        undo.begin()
+        state["l"].append([n])
+        state["odd"] = {}
+        undo.end()
+    assert tracker.copying and tracker.pending == []
+
+
 def test_two_states_do_not_share_a_tracked_container():
     one = {"l": []}
     first = Tracker(one)

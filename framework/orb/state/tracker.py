@@ -17,7 +17,7 @@ from typing import Any
 
 from framework.orb.state.adoption import Place, adopt
 from framework.orb.state.base import Tracked
-from framework.orb.state.changes import Change, stored
+from framework.orb.state.changes import Change, key, stored
 from framework.orb.state.kinds import ATOMS, PLAIN_TYPES, never_changes
 
 logger = logging.getLogger(__name__)
@@ -38,9 +38,12 @@ class Tracker:
     def note(self, log: list[Change], start: int) -> None:
         """What an instance has put into the state since ``start``, and others will meet there."""
         for change in islice(log, start, None):
-            if type(change[4]) in ATOMS and type(change[2]) in ATOMS:
-                continue  # the usual case, quickly
-            holder = change[1]
+            kind, holder, place, _, came, *_ = change
+            if kind is key:
+                if type(came) in ATOMS and type(place) in ATOMS:
+                    continue  # the usual case, quickly
+            elif ATOMS.issuperset(map(type, came)):
+                continue
             if holder is self.state or isinstance(holder, Tracked):
                 for place, value in stored(change):
                     self._look_at(holder, place, value)
@@ -57,6 +60,8 @@ class Tracker:
             self._look_at(self.state, name, value)
 
     def _look_at(self, holder: Any, place: Any, value: Any) -> None:
+        if self.copying:
+            return  # and nothing is left to find out
         if type(value) in PLAIN_TYPES:
             self.pending.append((holder, place, value))
         elif isinstance(value, Tracked):
@@ -68,11 +73,10 @@ class Tracker:
             self._copy_from_now_on(place)
 
     def _copy_from_now_on(self, odd: Any) -> None:
-        if not self.copying:
-            self.copying = True
-            logger.info(
-                "the state of %s holds a %s, which may change unseen: it is copied for each call that changes state",
-                self.name,
-                type(odd).__qualname__,
-            )
+        self.copying = True
         self.pending.clear()
+        logger.info(
+            "the state of %s holds a %s, which may change unseen: it is copied for each call that changes state",
+            self.name,
+            type(odd).__qualname__,
+        )
