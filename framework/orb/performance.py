@@ -16,6 +16,7 @@ from framework.orb.messages import Envelope
 from framework.orb.naming import Naming
 from framework.orb.nested import NestedAsyncOrb, NestedCalls, NestedOrb
 from framework.orb.outcome import failure
+from framework.orb.state.tracker import Tracker
 from framework.orb.turn import Lane, Turn
 from framework.orb.undo import Undo
 from framework.orb.workers import Workers
@@ -28,6 +29,7 @@ class Resident:
 
     def __init__(self, target: Object, workers: Workers) -> None:
         self.object = target
+        self.tracker = Tracker(vars(target), type(target).__name__)
         self.turn = Turn(workers)
         self.lane = Lane(workers)
         self.lending = threading.Lock()
@@ -106,7 +108,7 @@ class Performance:
         self.method = method
         self.envelope = envelope
         self.watched: Watched | None = None
-        self._undo = None if method.readonly else Undo(vars(resident.object))
+        self._undo = None if method.readonly else Undo(resident.tracker)
         self._calls: NestedCalls | None = None
         self._orb: NestedOrb | NestedAsyncOrb | None = None
         self._chance: Random | None = None
@@ -121,6 +123,12 @@ class Performance:
     # a plain def: in a thread, which has the turn
 
     def perform(self) -> None:
+        ok, packed = self._in_thread()
+        if self._undo is not None:
+            self._undo.end()
+        self._over(ok, packed)
+
+    def _in_thread(self) -> tuple[bool, bytes]:
         try:
             values = self.method.unpack(self.envelope.args)
             body = getattr(self.resident.object, self.method.name)
@@ -136,10 +144,9 @@ class Performance:
             else:
                 with performing(self):
                     result = body(*values)
-            ok, packed = True, self.method.pack_result(result)
+            return True, self.method.pack_result(result)
         except BaseException as error:  # also SystemExit: a method does not end the node
-            ok, packed = self._raised(error)
-        self._over(ok, packed)
+            return self._raised(error)
 
     def give(self) -> None:
         """Others have their turn while this instance waits."""
@@ -161,6 +168,7 @@ class Performance:
             ok, packed = await self._awaited()
         finally:
             if self._undo is not None:
+                self._undo.end()
                 self.resident.turn.give()
         self._over(ok, packed)
 

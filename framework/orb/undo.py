@@ -1,127 +1,92 @@
 """What one instance has changed in its object, so that one that raises leaves no trace (A4).
 
-Before a method runs, and after each pause in which others may have run, the state is copied. When the method raises or
-pauses, copy and state are compared: the differences are the instance's own changes, attribute by attribute and key by
-key. Taking them back puts the old value where the new one still stands. Where a compatible instance has changed the
-same place meanwhile, numbers are taken back as differences (two deposits on one account), elements of sets one by one;
-anything else stays as the later one left it.
+It costs time in proportion to what the method changes, not to the size of the state. When a node hosts an object, the
+dicts, lists, sets and deques in its attributes become tracked ones (state/), which note each change in the log of the
+instance that has the turn. Attributes are few: they are compared with what they were when the turn began.
 
-Changes are taken back in place: others may hold on to the same dict or set.
+Taking back goes through the log backwards and in place. Where a compatible instance has changed the same place
+meanwhile, state/changes.py says what becomes of it.
 
-Limits. The copy costs time in proportion to the state, for every call that is not readonly. Objects of the user's own
-classes inside the state are copied and put back whole. A value that a compatible instance has *computed* from the one
-that is taken back (a maximum, for example) is not computed again.
+Limits:
+
+- A value that a compatible instance has *computed* from one that is taken back (a maximum, for example) is not
+  computed again. If two have written the very same (an element that was in the set already, an equal value), it goes
+  with the one that raises.
+- A dict compares without order, and so it is restored: a key that was deleted comes back at the end. Use an OrderedDict
+  where order counts.
+- Values of types that are not known (the user's own classes, arrays) are not tracked: then the whole state is copied
+  before each call and compared afterwards, as state/copies.py says. The log of the node names the type.
+- A readonly method has no turn and no log: what it writes, against its word, is not taken back.
+- ``default_factory`` of a defaultdict is not part of the state.
 """
 
-import copy
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
-
-class _Missing:
-    def __repr__(self) -> str:
-        return "MISSING"
-
-
-MISSING: Final = _Missing()
-
-_PLAIN = (int, float, str, bytes, bool, type(None), complex, frozenset, _Missing)
-_CONTAINERS = (dict, list, set)
-
-Path = tuple[Any, ...]
+from framework.orb.state import changes
+from framework.orb.state.changes import MISSING, Change
+from framework.orb.state.copies import Part, compared, copied
+from framework.orb.state.tracker import Tracker
 
 
 class Undo:
-    """The changes that one instance has made to ``state``, the attributes of its object."""
+    """The changes of one instance."""
 
-    def __init__(self, state: dict[str, Any]) -> None:
-        self._state = state
-        self._before: dict[str, Any] | None = None
-        self._log: list[_Change] = []
+    __slots__ = ("_attributes", "_copies", "_log", "_noted", "_tracker")
+
+    def __init__(self, tracker: Tracker) -> None:
+        self._tracker = tracker
+        self._log: list[Change] = []
+        self._noted = 0  # so many of them the tracker knows
+        self._attributes: dict[str, Any] | None = None  # as the turn began
+        self._copies: list[Part] | None = None  # what is not tracked, and how it was
 
     def begin(self) -> None:
         """From here on this instance alone changes the state."""
-        self._before = copied(self._state)
+        tracker = self._tracker
+        if tracker.copying:
+            self._copies = copied([tracker.state], through=True)
+            return
+        if tracker.pending:
+            self._copies = copied([plain for _, _, plain in tracker.pending], through=False)
+        self._attributes = tracker.state.copy()
+        tracker.log = self._log
 
     def pause(self) -> None:
         """Others may change it from here on."""
-        if self._before is not None:
-            self._log += _changes((), self._before, self._state, set())
-            self._before = None
+        tracker = self._tracker
+        tracker.log = None
+        if self._attributes is not None:
+            self._compare_attributes(self._attributes, tracker.state)
+            self._attributes = None
+        if self._copies is not None:
+            self._log += compared(self._copies)
+            self._copies = None
+        if len(self._log) > self._noted:
+            tracker.note(self._log, self._noted)
+            self._noted = len(self._log)
 
     def take_back(self) -> None:
         self.pause()
         while self._log:
-            change = self._log.pop()
-            found = _find(self._state, change.path)
-            if type(found) is dict:
-                change.undo(found)
+            changes.take_back(self._log.pop())
+        self._noted = 0
 
+    def end(self) -> None:
+        """The instance is over. Nothing that it had in its variables counts any more, so call this from outside."""
+        self.pause()
+        self._log.clear()
+        self._noted = 0
+        if self._tracker.pending:
+            self._tracker.settle()
 
-def copied(value: Any) -> Any:
-    """A copy that shares nothing that can change. Faster than deepcopy where the types are plain."""
-    kind = type(value)
-    if kind in _PLAIN:
-        return value
-    if kind is dict:
-        return {k: copied(v) for k, v in value.items()}
-    if kind is list:
-        return [copied(v) for v in value]
-    if kind is set:
-        return set(value)
-    return copy.deepcopy(value)
-
-
-class _Change:
-    """``old`` became ``new`` at ``key`` of the dict that ``path`` leads to; the attributes are such a dict, too."""
-
-    def __init__(self, path: Path, key: Any, old: Any, new: Any) -> None:
-        self.path, self.key, self.old, self.new = path, key, old, new
-
-    def undo(self, where: dict[Any, Any]) -> None:
-        now = where.get(self.key, MISSING)
-        if type(self.old) is set and type(self.new) is set and type(now) is set:
-            now -= self.new - self.old
-            now |= self.old - self.new
-        elif _same(now, self.new):
-            self._restore(where, now)
-        elif all(map(_is_number, (now, self.old, self.new))):
-            where[self.key] = _number(now) + _number(self.old) - _number(self.new)
-
-    def _restore(self, where: dict[Any, Any], now: Any) -> None:
-        if self.old is MISSING:
-            del where[self.key]
-        elif type(self.old) is list and type(now) is list:
-            now[:] = self.old
-        else:
-            where[self.key] = self.old
-
-
-def _changes(path: Path, before: dict[Any, Any], now: dict[Any, Any], seen: set[int]) -> Iterator[_Change]:
-    if id(now) in seen:  # one dict under two names: its changes are taken back once
-        return
-    seen.add(id(now))
-    for key in [*before, *(k for k in now if k not in before)]:
-        old, new = before.get(key, MISSING), now.get(key, MISSING)
-        if type(old) is dict and type(new) is dict:
-            yield from _changes((*path, key), old, new, seen)
-        elif not _same(old, new):
-            yield _Change(path, key, old, copied(new) if type(new) in _CONTAINERS else new)
-
-
-def _find(state: Any, path: Path) -> Any:
-    for key in path:
-        state = state.get(key) if type(state) is dict else None
-    return state
-
-
-def _same(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and bool(a == b))
-
-
-def _is_number(value: Any) -> bool:
-    return value is MISSING or type(value) in (int, float)
-
-
-def _number(value: Any) -> Any:
-    return 0 if value is MISSING else value
+    def _compare_attributes(self, before: dict[str, Any], now: dict[str, Any]) -> None:
+        left = len(before)
+        for name, value in now.items():
+            old = before.get(name, MISSING)
+            if old is not value:
+                self._log.append((changes.key, now, name, old, value))
+            if old is not MISSING:
+                left -= 1
+        if left:
+            gone = [(changes.key, now, name, old, MISSING) for name, old in before.items() if name not in now]
+            self._log += reversed(gone)

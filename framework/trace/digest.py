@@ -1,5 +1,6 @@
 """The digest of a state, for A7: same requests delivered, same state."""
 
+from collections import deque
 from hashlib import blake2b
 
 
@@ -13,8 +14,9 @@ def canonical(value: object) -> str:
         return "{" + ",".join(sorted(f"{canonical(k)}:{canonical(v)}" for k, v in value.items())) + "}"
     if isinstance(value, (set, frozenset)):
         return "<" + ",".join(sorted(map(canonical, value))) + ">"
-    if isinstance(value, (list, tuple)):
-        return f"{type(value).__name__}(" + ",".join(map(canonical, value)) + ")"
+    if isinstance(value, (list, deque, tuple)):  # a list or deque counts as one, whatever notes its changes
+        name = next((kind.__name__ for kind in (list, deque) if isinstance(value, kind)), type(value).__name__)
+        return f"{name}(" + ",".join(map(canonical, value)) + ")"
     slots = [s for cls in type(value).__mro__ for s in getattr(cls, "__slots__", ()) if hasattr(value, s)]
     if slots or hasattr(value, "__dict__"):
         state = {s: getattr(value, s) for s in slots} | getattr(value, "__dict__", {})

@@ -110,6 +110,20 @@ class Odd(Object):
         return list(self.log)
 
     @method
+    def keep(self, names: list[str], then_fail: bool) -> None:
+        self._keep(names, then_fail)
+
+    @method
+    async def keep_async(self, names: list[str], then_fail: bool) -> None:
+        self._keep(names, then_fail)
+
+    def _keep(self, names: list[str], then_fail: bool) -> None:
+        self.kept = {"names": names, "by length": {len(n): [n] for n in names}}
+        self.log += names
+        if then_fail:
+            raise ValueError("on purpose")
+
+    @method
     def back(self, depth: int) -> int:
         """Calls itself through the orb: the call joins."""
         self.log.append(f"back {depth}")
