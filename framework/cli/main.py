@@ -15,7 +15,20 @@ import typer
 from framework import OboError, __version__
 
 #: In the order of the help. A name with '-' lives in the module with '_'.
-COMMANDS = ("serve", "call", "ls", "status", "config", "conflicts", "demo", "sim", "verify", "fig9", "bench")
+COMMANDS = (
+    "serve",
+    "call",
+    "ls",
+    "describe",
+    "status",
+    "config",
+    "conflicts",
+    "demo",
+    "sim",
+    "verify",
+    "fig9",
+    "bench",
+)
 
 app = typer.Typer(
     name="obo",

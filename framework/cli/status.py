@@ -1,56 +1,146 @@
-"""``obo status``: each node, its links, what it has performed, and what waits there and why."""
+"""``obo status``: each node, its links and queues, and what waits there and why."""
 
+import time
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
-from framework import Unavailable, connect
+from framework import BadRequest, OboError, connect
 from framework.cli.where import CLUSTER, At, ConfigFile, addresses
 
 PATIENCE = 2.0
+_WIDTH = 100  # of what is no terminal
+_SHOWN = 20  # lines of what waits
 
 
 def run(
     at: At = None,
     config: ConfigFile = CLUSTER,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per node and line.")] = False,
+    watch: Annotated[float | None, typer.Option(metavar="SECONDS", help="Ask again and again, until Ctrl-C.")] = None,
 ) -> None:
-    """Ask every node how it is. Ends with 1 if one cannot be reached."""
+    """Ask every node how it is. Ends with 1 if one cannot be reached.
+
+    Example: obo status --config examples/cluster.toml --watch 2
+    """
+    where = addresses(at, config)
+    if watch is not None and not 0.1 <= watch <= 3600:
+        raise BadRequest(f"--watch {watch:g}: from 0.1 to 3600 seconds")
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _WIDTH
     told: list[dict[str, Any]] = []
-    for address in addresses(at, config):
-        try:
-            with connect(address, PATIENCE) as orb:
-                told.append({"address": address, **orb.look("status")})
-        except Unavailable as error:
-            told.append({"address": address, "error": str(error)})
-    if as_json:
-        for one in told:
-            print(msgspec.json.encode(one).decode())
-    else:
-        _show(told)
+    try:
+        told = _ask(where)
+        if watch is None:
+            _say(console, told, as_json)
+        elif as_json or not console.is_terminal:
+            while True:
+                _say(console, told, as_json)
+                time.sleep(watch)
+                told = _ask(where)
+        else:
+            with Live(_tables(told), console=console, screen=True, auto_refresh=False) as live:
+                while True:
+                    live.update(_tables(told), refresh=True)
+                    time.sleep(watch)
+                    told = _ask(where)
+    except KeyboardInterrupt:
+        pass
     raise typer.Exit(1 if any("error" in one for one in told) else 0)
 
 
-def _show(told: list[dict[str, Any]]) -> None:
-    console = Console(highlight=False)
-    table = Table("address", "node", "clock", "links", "performed", "clients", "open")
+def _ask(where: Sequence[str]) -> list[dict[str, Any]]:
+    told: list[dict[str, Any]] = []
+    for address in where:
+        try:
+            with connect(address, PATIENCE) as orb:
+                told.append({"address": address, **orb.look("status")})
+        except OboError as error:
+            told.append({"address": address, "error": str(error)})
+    return told
+
+
+def _say(console: Console, told: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        for one in told:
+            print(msgspec.json.encode(one).decode(), flush=True)
+    else:
+        console.print(_tables(told))
+
+
+def _tables(told: list[dict[str, Any]]) -> RenderableType:
+    up = [one for one in told if "error" not in one]
+    lost = [Text(f"{one['address']}: not reached: {one['error']}", style="bold red") for one in told if "error" in one]
+    return Group(_nodes(told), _links(up), _replicas(up), *_waiting(up), *_calls(up), *lost)
+
+
+def _nodes(told: list[dict[str, Any]]) -> Table:
+    table = Table(title="Nodes", title_justify="left")
+    for name in ("node", "address", "view", "clock", "up for", "memory", "threads", "clients", "their calls"):
+        table.add_column(name, justify="left" if name in ("node", "address") else "right")
     for one in told:
         if "error" in one:
-            table.add_row(one["address"], "[red]not reached[/red]")
+            table.add_row("[red]not reached[/red]", one["address"])
             continue
-        links = ", ".join(_link(peer, link) for peer, link in one["links"].items())
-        performed = ", ".join(f"{replica} {count}" for replica, count in one["performed"].items())
-        row = (one["node"], one["clock"], links, performed, len(one["clients"]), len(one["open"]))
-        table.add_row(one["address"], *map(str, row))
-    console.print(table)
-    for one in told:
-        for what in one.get("open", ()):
-            console.print(f"{one['node']}: {what}", markup=False, soft_wrap=True)
+        process, clients = one["process"], one["clients"]
+        row = (one["view"], one["clock"], _duration(process["uptime"]), f"{process['rss'] / 2**20:.0f} MiB")
+        calls = sum(clients.values()) + one["invokes"]
+        table.add_row(one["node"], one["address"], *map(str, (*row, process["threads"], len(clients), calls)))
+    return table
 
 
-def _link(peer: str, link: dict[str, Any]) -> str:
-    waiting = link["queued"] + link["unacked"]
-    return f"{peer} {'up' if link['up'] else 'DOWN'}" + (f" ({waiting} waiting)" if waiting else "")
+def _links(up: list[dict[str, Any]]) -> RenderableType:
+    table = Table("link", "state", title="Links", title_justify="left")
+    for name in ("times lost", "queued", "unacked"):
+        table.add_column(name, justify="right")
+    for one in up:
+        for peer, link in one["links"].items():
+            state = "up" if link["up"] else "[bold red]DOWN[/bold red]"
+            table.add_row(f"{one['node']} → {peer}", state, *(str(link[k]) for k in ("lost", "queued", "unacked")))
+    return table if table.row_count else Text("no links: there is one node")
+
+
+def _replicas(up: list[dict[str, Any]]) -> RenderableType:
+    names = ("announced", "held", "proposed", "agreed", "running", "performed")
+    table = Table("replica", title="Replicas: requests by stage", title_justify="left")
+    for name in names:
+        table.add_column(name, justify="right")
+    for one in up:
+        for replica, stages in sorted(one["replicas"].items()):
+            table.add_row(replica, *(str(stages[n]) for n in names))
+    return table if table.row_count else Text("no replicas")
+
+
+def _waiting(up: list[dict[str, Any]]) -> list[RenderableType]:
+    every = [w for one in up for w in one["waiting"]]
+    if not every:
+        return [Text("nothing waits")]
+    table = Table("at", "request", "of", "stage", "why it waits", title="Waiting", title_justify="left")
+    for w in every[:_SHOWN]:
+        table.add_row(*(Text(w[k]) for k in ("replica", "request", "call", "stage", "why")))
+    more = sum(one["waiting_in_all"] for one in up) - table.row_count
+    return [table, *([Text(f"and {more} more")] if more else [])]
+
+
+def _calls(up: list[dict[str, Any]]) -> list[RenderableType]:
+    every = [(one["node"], c) for one in up for c in one["calls"]]
+    if not every:
+        return []
+    table = Table("at", "caller", "call", "receipt", "no answer from", title="Calls in flight", title_justify="left")
+    for node, c in every[:_SHOWN]:
+        table.add_row(node, Text(c["by"]), str(c["number"]), c["receipt"], ", ".join(c["missing"]))
+    more = len(every) - table.row_count
+    return [table, *([Text(f"and {more} more")] if more else [])]
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"

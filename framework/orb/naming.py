@@ -10,8 +10,10 @@ import msgspec
 
 from framework.com.events import Outgoing, Submit
 from framework.com.receipt import CREC, SREC, Receipt, majority
+from framework.com.view import Placement
 from framework.declare import Method
-from framework.errors import BadRequest
+from framework.declare.suggest import did_you_mean
+from framework.errors import BadRequest, NoSuchObject
 from framework.ids import ObjectName, Replica, Sid
 from framework.orb.config import Config
 from framework.orb.messages import Act, Ask, Envelope, encode
@@ -31,8 +33,14 @@ class Naming:
 
     def method(self, name: str, method: str) -> Method:
         """NoSuchObject, NoSuchMethod if there is none."""
-        placement = self._config.directory.find(name)
-        return self._config.declarations[placement.name].method(method)
+        return self._config.declarations[self.find(name).name].method(method)
+
+    def find(self, name: str) -> Placement:
+        """Where an object lives; NoSuchObject if there is none."""
+        found = self._config.directory.objects.get(ObjectName(name))
+        if found is None:
+            raise NoSuchObject(f"no object {name!r}; {did_you_mean(name, self._config.directory.objects)}")
+        return found
 
     def submit(
         self, caller: Sid | str, number: int, act: Act, time: float, deadline: float | None, pick: Pick

@@ -34,14 +34,16 @@ from framework.ids import Node as NodeName
 from framework.ids import Replica, object_of
 from framework.net import options
 from framework.net.peers import Peers
+from framework.orb import looking
 from framework.orb.config import Config, check_loopback
 from framework.orb.dispatch import Dispatch
+from framework.orb.gateway import Gateway
 from framework.orb.naming import Naming
 from framework.orb.performance import Resident, Stage
 from framework.orb.sessions import Sessions
 from framework.orb.tracing import Tracing
 from framework.orb.workers import Workers
-from framework.trace.still_open import open_calls, open_links, still_open
+from framework.trace.still_open import open_calls, open_links
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +69,7 @@ class Node:
         self.sessions = Sessions(
             self.name, view, self.feed, self.naming, self.look, self.com.session, lambda: self.dispatch.crowded
         )
+        self.gateway = Gateway(self.name, config, self.feed, self.naming, self.com.session)
         self._server: Any = None
         self._ticking: asyncio.Task[None] | None = None
         self._carry: dict[type[Any], Callable[[Any], None]] = {
@@ -90,11 +93,11 @@ class Node:
                 carry(effect)
 
     def _accepted(self, effect: Accepted) -> None:
-        self.sessions.accepted(effect)
+        (self.gateway if effect.client in self.gateway else self.sessions).accepted(effect)
 
     def _received(self, effect: Received) -> None:
         if effect.client:
-            self.sessions.received(effect)
+            (self.gateway if effect.client in self.gateway else self.sessions).received(effect)
         else:
             self.dispatch.received(effect)
 
@@ -121,6 +124,7 @@ class Node:
         self._server = grpc.aio.server(options=options.server(self.config.serve.max_message))
         self.peers.serve_on(self._server)
         self.sessions.serve_on(self._server)
+        await self.gateway.serve_on(self._server)
         try:
             bound = self._server.add_insecure_port(self.address)
         except RuntimeError:
@@ -134,6 +138,7 @@ class Node:
     async def drain(self) -> None:
         """Take no more calls; return when those in flight are answered and nothing is running or waiting here."""
         self.sessions.draining = True
+        self.gateway.drain()
         while self.open():
             await asyncio.sleep(TICK)
 
@@ -144,6 +149,7 @@ class Node:
     async def stop(self) -> None:
         still = open_calls(self.com)  # frames that were not acknowledged show in the peer's trace, if they are lost
         self.sessions.close()
+        self.gateway.close()
         if self._ticking is not None:
             self._ticking.cancel()
         await self.peers.stop()
@@ -157,34 +163,12 @@ class Node:
     # for people
 
     def look(self, what: str) -> bytes:
-        return msgspec.msgpack.encode(self._objects() if what == "objects" else self._status())
-
-    def _objects(self) -> list[dict[str, Any]]:
-        out = []
-        for name, placement in sorted(self.config.directory.objects.items()):
-            declared = self.config.declarations[name]
-            cls = f"{declared.cls.__module__}:{declared.cls.__qualname__}"
-            methods = sorted(declared.methods)
-            out.append({"name": name, "class": cls, "replicas": placement.replicas, "methods": methods})
-        return out
+        return msgspec.msgpack.encode(looking.objects(self.config) if what == "objects" else self._status())
 
     def _status(self) -> dict[str, Any]:
-        links = {
-            peer: {"up": line.up, "lost": line.lost, "queued": link.queued, "unacked": link.unacked}
-            for (peer, line), link in zip(self.peers.lines.items(), self._links(), strict=True)
-        }
-        return {
-            "node": self.name,
-            "view": self.com.view,
-            "clock": self.com.clock,
-            "links": links,
-            "performed": {r: s.performed for r, s in self.residents.items()},
-            "clients": self.sessions.counts(),
-            "open": still_open(self.com),
-        }
-
-    def _links(self) -> list[Any]:
-        return [self.com.links[peer] for peer in self.peers.lines]
+        performed = {r: s.performed for r, s in self.residents.items()}
+        told = looking.status(self.com, self.peers.lines, performed)
+        return {**told, "clients": self.sessions.counts(), "invokes": self.gateway.in_flight}
 
     def object(self, replica: str) -> Any:
         """The object behind a replica of this node; for tests and tools."""

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66ramework/net/wire/orb.proto\x12\nobo.orb.v1\"\x1a\n\x06Packet\x12\x10\n\x08messages\x18\x01 \x03(\x0c\x32=\n\x07Session\x12\x32\n\x04Open\x12\x12.obo.orb.v1.Packet\x1a\x12.obo.orb.v1.Packet(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66ramework/net/wire/orb.proto\x12\nobo.orb.v1\"\x1a\n\x06Packet\x12\x10\n\x08messages\x18\x01 \x03(\x0c\"\xaa\x01\n\rInvokeRequest\x12\x0e\n\x06object\x18\x01 \x01(\t\x12\x0e\n\x06method\x18\x02 \x01(\t\x12\x11\n\targs_json\x18\x03 \x01(\t\x12\x0e\n\x06oneway\x18\x04 \x01(\x08\x12\x0f\n\x07receipt\x18\x05 \x01(\t\x12\x11\n\ttimeout_s\x18\x06 \x01(\x01\x12!\n\x02id\x18\x07 \x01(\x0b\x32\x15.obo.orb.v1.RequestId\x12\x0f\n\x07session\x18\x08 \x01(\x0c\"<\n\tRequestId\x12\x0e\n\x06\x63lient\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x04\x12\x0f\n\x07made_at\x18\x03 \x01(\x01\"n\n\x0eInvokeResponse\x12\x13\n\x0bresult_json\x18\x01 \x01(\t\x12(\n\x07replies\x18\x02 \x03(\x0b\x32\x17.obo.orb.v1.InvokeReply\x12\x0f\n\x07session\x18\x03 \x01(\x0c\x12\x0c\n\x04node\x18\x04 \x01(\t\"[\n\x0bInvokeReply\x12\x0f\n\x07replica\x18\x01 \x01(\t\x12\x13\n\x0bresult_json\x18\x02 \x01(\t\x12&\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x17.obo.orb.v1.ErrorDetail\"\xdf\x01\n\x0b\x45rrorDetail\x12\r\n\x05\x65rror\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x32\n\x08happened\x18\x03 \x01(\x0e\x32 .obo.orb.v1.ErrorDetail.Happened\x12\x14\n\x0cremote_error\x18\x04 \x01(\t\x12\x13\n\x0bremote_text\x18\x05 \x01(\t\x12\x18\n\x10remote_traceback\x18\x06 \x01(\t\x12\x10\n\x08\x61nswered\x18\x07 \x03(\t\"(\n\x08Happened\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x06\n\x02NO\x10\x01\x12\x07\n\x03YES\x10\x02\"\r\n\x0bListRequest\"7\n\x0cListResponse\x12\'\n\x07objects\x18\x01 \x03(\x0b\x32\x16.obo.orb.v1.ObjectInfo\"Q\n\nObjectInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nclass_name\x18\x02 \x01(\t\x12\x10\n\x08replicas\x18\x03 \x03(\t\x12\x0f\n\x07methods\x18\x04 \x03(\t\"!\n\x0f\x44\x65scribeRequest\x12\x0e\n\x06object\x18\x01 \x01(\t\"\x99\x01\n\x10\x44\x65scribeResponse\x12&\n\x06object\x18\x01 \x01(\x0b\x32\x16.obo.orb.v1.ObjectInfo\x12\x0b\n\x03\x64oc\x18\x02 \x01(\t\x12\'\n\x07methods\x18\x03 \x03(\x0b\x32\x16.obo.orb.v1.MethodInfo\x12\'\n\tconflicts\x18\x04 \x03(\x0b\x32\x14.obo.orb.v1.Conflict\"\xb0\x01\n\nMethodInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03\x64oc\x18\x02 \x01(\t\x12-\n\nparameters\x18\x03 \x03(\x0b\x32\x19.obo.orb.v1.ParameterInfo\x12\x0f\n\x07returns\x18\x04 \x01(\t\x12\x16\n\x0ereturns_schema\x18\x05 \x01(\t\x12\x10\n\x08readonly\x18\x06 \x01(\x08\x12\x10\n\x08is_async\x18\x07 \x01(\x08\x12\x0b\n\x03key\x18\x08 \x01(\t\"h\n\rParameterInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x13\n\x0btype_schema\x18\x03 \x01(\t\x12\x10\n\x08required\x18\x04 \x01(\x08\x12\x14\n\x0c\x64\x65\x66\x61ult_json\x18\x05 \x01(\t\"B\n\x08\x43onflict\x12\r\n\x05\x66irst\x18\x01 \x01(\t\x12\x0e\n\x06second\x18\x02 \x01(\t\x12\x17\n\x0fwhere_keys_meet\x18\x03 \x01(\x08\x32=\n\x07Session\x12\x32\n\x04Open\x12\x12.obo.orb.v1.Packet\x1a\x12.obo.orb.v1.Packet(\x01\x30\x01\x32\xcc\x01\n\x07Gateway\x12?\n\x06Invoke\x12\x19.obo.orb.v1.InvokeRequest\x1a\x1a.obo.orb.v1.InvokeResponse\x12\x39\n\x04List\x12\x17.obo.orb.v1.ListRequest\x1a\x18.obo.orb.v1.ListResponse\x12\x45\n\x08\x44\x65scribe\x12\x1b.obo.orb.v1.DescribeRequest\x1a\x1c.obo.orb.v1.DescribeResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,6 +33,36 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_PACKET']._serialized_start=44
   _globals['_PACKET']._serialized_end=70
-  _globals['_SESSION']._serialized_start=72
-  _globals['_SESSION']._serialized_end=133
+  _globals['_INVOKEREQUEST']._serialized_start=73
+  _globals['_INVOKEREQUEST']._serialized_end=243
+  _globals['_REQUESTID']._serialized_start=245
+  _globals['_REQUESTID']._serialized_end=305
+  _globals['_INVOKERESPONSE']._serialized_start=307
+  _globals['_INVOKERESPONSE']._serialized_end=417
+  _globals['_INVOKEREPLY']._serialized_start=419
+  _globals['_INVOKEREPLY']._serialized_end=510
+  _globals['_ERRORDETAIL']._serialized_start=513
+  _globals['_ERRORDETAIL']._serialized_end=736
+  _globals['_ERRORDETAIL_HAPPENED']._serialized_start=696
+  _globals['_ERRORDETAIL_HAPPENED']._serialized_end=736
+  _globals['_LISTREQUEST']._serialized_start=738
+  _globals['_LISTREQUEST']._serialized_end=751
+  _globals['_LISTRESPONSE']._serialized_start=753
+  _globals['_LISTRESPONSE']._serialized_end=808
+  _globals['_OBJECTINFO']._serialized_start=810
+  _globals['_OBJECTINFO']._serialized_end=891
+  _globals['_DESCRIBEREQUEST']._serialized_start=893
+  _globals['_DESCRIBEREQUEST']._serialized_end=926
+  _globals['_DESCRIBERESPONSE']._serialized_start=929
+  _globals['_DESCRIBERESPONSE']._serialized_end=1082
+  _globals['_METHODINFO']._serialized_start=1085
+  _globals['_METHODINFO']._serialized_end=1261
+  _globals['_PARAMETERINFO']._serialized_start=1263
+  _globals['_PARAMETERINFO']._serialized_end=1367
+  _globals['_CONFLICT']._serialized_start=1369
+  _globals['_CONFLICT']._serialized_end=1435
+  _globals['_SESSION']._serialized_start=1437
+  _globals['_SESSION']._serialized_end=1498
+  _globals['_GATEWAY']._serialized_start=1501
+  _globals['_GATEWAY']._serialized_end=1705
 # @@protoc_insertion_point(module_scope)

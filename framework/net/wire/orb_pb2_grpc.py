@@ -26,7 +26,9 @@ if _version_not_supported:
 
 
 class SessionStub:
-    """Missing associated documentation comment in .proto file."""
+    """One stream for each client; many calls are in flight on it. The messages in the packets are msgpack
+    (framework/orb/messages.py): Hello and Welcome, then calls and answers.
+    """
 
     def __init__(self, channel):
         """Constructor.
@@ -42,7 +44,9 @@ class SessionStub:
 
 
 class SessionServicer:
-    """Missing associated documentation comment in .proto file."""
+    """One stream for each client; many calls are in flight on it. The messages in the packets are msgpack
+    (framework/orb/messages.py): Hello and Welcome, then calls and answers.
+    """
 
     def Open(self, request_iterator, context):
         """Missing associated documentation comment in .proto file."""
@@ -67,7 +71,9 @@ def add_SessionServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Session:
-    """Missing associated documentation comment in .proto file."""
+    """One stream for each client; many calls are in flight on it. The messages in the packets are msgpack
+    (framework/orb/messages.py): Hello and Welcome, then calls and answers.
+    """
 
     @staticmethod
     def Open(request_iterator,
@@ -86,6 +92,206 @@ class Session:
             '/obo.orb.v1.Session/Open',
             framework_dot_net_dot_wire_dot_orb__pb2.Packet.SerializeToString,
             framework_dot_net_dot_wire_dot_orb__pb2.Packet.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+
+class GatewayStub:
+    """Plain calls with JSON, for grpcurl and for clients in any language. Any node of the cluster will do: it knows all
+    objects and sends a call to wherever they are.
+
+    An error has one status, its message as details, and an ErrorDetail in the trailing metadata "obo-error-bin":
+    INVALID_ARGUMENT    BadRequest: a wrong argument or option
+    NOT_FOUND           NoSuchObject
+    UNIMPLEMENTED       NoSuchMethod
+    UNKNOWN             RemoteError: the method raised, and left no trace in the object
+    ABORTED             Aborted: taken back; try again
+    UNAVAILABLE         Unavailable: it did not happen; try again, perhaps at another node
+    RESOURCE_EXHAUSTED  ResourceExhausted: too much at once; it did not happen
+    DEADLINE_EXCEEDED   DeadlineExceeded: it may have happened; repeat it only with the same id
+    DATA_LOSS           OutcomeUnknown: it may have happened, but the reply is not to be had
+    INTERNAL            a fault of the framework
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.Invoke = channel.unary_unary(
+                '/obo.orb.v1.Gateway/Invoke',
+                request_serializer=framework_dot_net_dot_wire_dot_orb__pb2.InvokeRequest.SerializeToString,
+                response_deserializer=framework_dot_net_dot_wire_dot_orb__pb2.InvokeResponse.FromString,
+                _registered_method=True)
+        self.List = channel.unary_unary(
+                '/obo.orb.v1.Gateway/List',
+                request_serializer=framework_dot_net_dot_wire_dot_orb__pb2.ListRequest.SerializeToString,
+                response_deserializer=framework_dot_net_dot_wire_dot_orb__pb2.ListResponse.FromString,
+                _registered_method=True)
+        self.Describe = channel.unary_unary(
+                '/obo.orb.v1.Gateway/Describe',
+                request_serializer=framework_dot_net_dot_wire_dot_orb__pb2.DescribeRequest.SerializeToString,
+                response_deserializer=framework_dot_net_dot_wire_dot_orb__pb2.DescribeResponse.FromString,
+                _registered_method=True)
+
+
+class GatewayServicer:
+    """Plain calls with JSON, for grpcurl and for clients in any language. Any node of the cluster will do: it knows all
+    objects and sends a call to wherever they are.
+
+    An error has one status, its message as details, and an ErrorDetail in the trailing metadata "obo-error-bin":
+    INVALID_ARGUMENT    BadRequest: a wrong argument or option
+    NOT_FOUND           NoSuchObject
+    UNIMPLEMENTED       NoSuchMethod
+    UNKNOWN             RemoteError: the method raised, and left no trace in the object
+    ABORTED             Aborted: taken back; try again
+    UNAVAILABLE         Unavailable: it did not happen; try again, perhaps at another node
+    RESOURCE_EXHAUSTED  ResourceExhausted: too much at once; it did not happen
+    DEADLINE_EXCEEDED   DeadlineExceeded: it may have happened; repeat it only with the same id
+    DATA_LOSS           OutcomeUnknown: it may have happened, but the reply is not to be had
+    INTERNAL            a fault of the framework
+    """
+
+    def Invoke(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def List(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Describe(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_GatewayServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'Invoke': grpc.unary_unary_rpc_method_handler(
+                    servicer.Invoke,
+                    request_deserializer=framework_dot_net_dot_wire_dot_orb__pb2.InvokeRequest.FromString,
+                    response_serializer=framework_dot_net_dot_wire_dot_orb__pb2.InvokeResponse.SerializeToString,
+            ),
+            'List': grpc.unary_unary_rpc_method_handler(
+                    servicer.List,
+                    request_deserializer=framework_dot_net_dot_wire_dot_orb__pb2.ListRequest.FromString,
+                    response_serializer=framework_dot_net_dot_wire_dot_orb__pb2.ListResponse.SerializeToString,
+            ),
+            'Describe': grpc.unary_unary_rpc_method_handler(
+                    servicer.Describe,
+                    request_deserializer=framework_dot_net_dot_wire_dot_orb__pb2.DescribeRequest.FromString,
+                    response_serializer=framework_dot_net_dot_wire_dot_orb__pb2.DescribeResponse.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'obo.orb.v1.Gateway', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('obo.orb.v1.Gateway', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class Gateway:
+    """Plain calls with JSON, for grpcurl and for clients in any language. Any node of the cluster will do: it knows all
+    objects and sends a call to wherever they are.
+
+    An error has one status, its message as details, and an ErrorDetail in the trailing metadata "obo-error-bin":
+    INVALID_ARGUMENT    BadRequest: a wrong argument or option
+    NOT_FOUND           NoSuchObject
+    UNIMPLEMENTED       NoSuchMethod
+    UNKNOWN             RemoteError: the method raised, and left no trace in the object
+    ABORTED             Aborted: taken back; try again
+    UNAVAILABLE         Unavailable: it did not happen; try again, perhaps at another node
+    RESOURCE_EXHAUSTED  ResourceExhausted: too much at once; it did not happen
+    DEADLINE_EXCEEDED   DeadlineExceeded: it may have happened; repeat it only with the same id
+    DATA_LOSS           OutcomeUnknown: it may have happened, but the reply is not to be had
+    INTERNAL            a fault of the framework
+    """
+
+    @staticmethod
+    def Invoke(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/obo.orb.v1.Gateway/Invoke',
+            framework_dot_net_dot_wire_dot_orb__pb2.InvokeRequest.SerializeToString,
+            framework_dot_net_dot_wire_dot_orb__pb2.InvokeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def List(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/obo.orb.v1.Gateway/List',
+            framework_dot_net_dot_wire_dot_orb__pb2.ListRequest.SerializeToString,
+            framework_dot_net_dot_wire_dot_orb__pb2.ListResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Describe(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/obo.orb.v1.Gateway/Describe',
+            framework_dot_net_dot_wire_dot_orb__pb2.DescribeRequest.SerializeToString,
+            framework_dot_net_dot_wire_dot_orb__pb2.DescribeResponse.FromString,
             options,
             channel_credentials,
             insecure,

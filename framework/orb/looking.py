@@ -1,0 +1,199 @@
+"""What people and tools see of a node: its objects and what they can do; how the node is, what waits and why.
+
+Plain data, for ``obo ls``, ``obo describe``, ``obo status`` and the gateway alike.
+"""
+
+import inspect
+import os
+import resource
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Literal
+
+import msgspec
+
+from framework.com.core import Com
+from framework.com.entry import Entry
+from framework.com.host import Host
+from framework.com.link import Link
+from framework.declare import Declaration, Method
+from framework.declare.signature import Parameter
+from framework.ids import Node, Replica, node_of
+from framework.net.line import Line
+from framework.orb.config import Config
+
+When = Literal["always", "keys meet", "never"]
+Stage = Literal["announced", "held", "proposed", "agreed"]
+
+MOST = 100  # waiting requests, instances and calls that are told one by one
+
+_started = time.monotonic()
+
+
+# objects
+
+
+def objects(config: Config) -> list[dict[str, Any]]:
+    return [described(config, name) for name in sorted(config.declarations)]
+
+
+def described(config: Config, name: str) -> dict[str, Any]:
+    """One object: its class, where it lives, its methods with their types, which of them conflict."""
+    placement = config.directory.find(name)
+    declared = config.declarations[placement.name]
+    about = {
+        "name": name,
+        "class": f"{declared.cls.__module__}:{declared.cls.__qualname__}",
+        "replicas": list(placement.replicas),
+        "nodes": {node_of(r): config.addresses[node_of(r)] for r in placement.replicas},
+        "methods": sorted(declared.methods),
+    }
+    return about | _class(declared)
+
+
+def when(declared: Declaration, a: str, b: str) -> When:
+    """When do calls of the two methods conflict?"""
+    if not declared.relation.methods(a, b):
+        return "never"
+    return "keys meet" if declared.methods[a].keyed and declared.methods[b].keyed else "always"
+
+
+@lru_cache(1024)
+def _class(declared: Declaration) -> dict[str, Any]:
+    names = list(declared.methods)
+    pairs = [(a, b, when(declared, a, b)) for i, a in enumerate(names) for b in names[i:]]
+    return {
+        "doc": _first_line(declared.cls),
+        "signatures": [_signature(declared, m) for m in declared.methods.values()],
+        "conflicts": [{"first": a, "second": b, "when": w} for a, b, w in pairs if w != "never"],
+    }
+
+
+def _signature(declared: Declaration, method: Method) -> dict[str, Any]:
+    return {
+        "name": method.name,
+        "doc": _first_line(getattr(declared.cls, method.name)),
+        "parameters": [_parameter(p) for p in method.parameters],
+        "returns": Parameter("", method.result).type_name if method.returns_value else "None",
+        "returns_schema": _schema(method.result),
+        "readonly": method.readonly,
+        "async": method.is_async,
+        "key": method.key,
+    }
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    about = {
+        "name": parameter.name,
+        "type": parameter.type_name,
+        "schema": _schema(parameter.type),
+        "required": parameter.required,
+    }
+    if not parameter.required:
+        about["default"] = msgspec.json.encode(parameter.default).decode()
+    return about
+
+
+def _schema(annotation: Any) -> str:
+    """As JSON Schema, for those who do not know Python's types; empty where it has no words for a type."""
+    try:
+        return msgspec.json.encode(msgspec.json.schema(annotation)).decode()
+    except TypeError:
+        return ""
+
+
+def _first_line(documented: Any) -> str:
+    own = documented.__doc__ if isinstance(documented, type) else inspect.getdoc(documented)
+    return (own or "").strip().partition("\n")[0]
+
+
+# how a node is
+
+
+def status(com: Com, lines: Mapping[Node, Line], performed: Mapping[Replica, int]) -> dict[str, Any]:
+    running = Counter(i.sid.replica for i in com.instances.values())
+    waiting = [(host, entry) for host in com.hosts.values() for entry in host.order.entries.values() if _waits(entry)]
+    return {
+        "node": com.node,
+        "view": com.view,
+        "members": list(com.directory.view.members),
+        "clock": com.clock,
+        "links": {peer: _link(line, com.links[peer]) for peer, line in lines.items()},
+        "replicas": {r: _replica(host, running[r], performed.get(r, 0)) for r, host in com.hosts.items()},
+        "waiting": [_why(host, entry) for host, entry in waiting[:MOST]],
+        "waiting_in_all": len(waiting),
+        "running": [
+            {"replica": i.sid.replica, "call": str(i.invocation)} for i in islice(com.instances.values(), MOST)
+        ],
+        "calls": list(islice(_calls(com), MOST)),
+        "process": process(),
+    }
+
+
+def process() -> dict[str, Any]:
+    return {
+        "pid": os.getpid(),
+        "uptime": round(time.monotonic() - _started, 1),
+        "rss": _rss(),
+        "threads": threading.active_count(),
+    }
+
+
+def _link(line: Line, link: Link) -> dict[str, Any]:
+    return {"up": line.up, "lost": line.lost, "queued": link.queued, "unacked": link.unacked}
+
+
+def _replica(host: Host, running: int, performed: int) -> dict[str, int]:
+    stages: dict[str, int] = dict.fromkeys(("announced", "held", "proposed", "agreed"), 0)
+    for entry in host.order.entries.values():
+        if _waits(entry):
+            stages[_stage(entry)] += 1
+    return {**stages, "running": running, "performed": performed}
+
+
+def _waits(entry: Entry) -> bool:
+    return not (entry.started or entry.void)
+
+
+def _stage(entry: Entry) -> Stage:
+    """As framework.com.order names them."""
+    if entry.request is None:
+        return "announced"
+    if entry.proposal is None:
+        return "held"
+    return "agreed" if entry.safe else "proposed"
+
+
+def _why(host: Host, entry: Entry) -> dict[str, str]:
+    return {
+        "replica": host.replica,
+        "request": str(entry.footprint),
+        "call": str(entry.invocation or ""),
+        "stage": _stage(entry),
+        "why": host.order.blockers(entry),
+    }
+
+
+def _calls(com: Com) -> Iterator[dict[str, Any]]:
+    """Receipts that are not complete: of clients and of instances."""
+    for caller in com.calls.callers.values():
+        for call in caller.calls.values():
+            if call.receipt is not None:
+                missing = sorted(set(call.dests) - set(call.got))
+                who = caller.client or str(caller.invocation)
+                yield {"by": who, "number": call.number, "receipt": str(call.receipt), "missing": missing}
+
+
+def _rss() -> int:
+    """Bytes in memory now; where the system does not say, the most there ever were."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
