@@ -6,6 +6,7 @@ at Ctrl-C.
 
 import argparse
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -88,12 +89,17 @@ def _signals_later() -> Iterator[None]:
 
 
 def _free_ports(count: int) -> list[int]:
-    """All are held while they are chosen, so they differ."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in held]
-    for s in held:
-        s.close()
-    return ports
+    """Below those that the system gives to outgoing connections: one of these could take a port before a node does."""
+    among = iter(random.sample(range(20_000, 32_000), 200))
+    return [next(port for port in among if _is_free(port)) for _ in range(count)]
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
 def _toml(addresses: Mapping[str, str], objects: Mapping[str, str]) -> str:
