@@ -1,12 +1,16 @@
 """The travel agency of P0 §1: book-car on a rent-a-car object and book-room on a hotel, in parallel (paracast).
 
-Everything about one day conflicts, nothing about different days does. So the matrix is left out, since then
-everything conflicts that is not readonly, and the keys do the rest.
+Cars and hotels: everything about one day conflicts, nothing about different days does. So the matrix is left out,
+since then everything conflicts that is not readonly, and the keys do the rest.
+
+The agent calls both. What it keeps is by customer, so its own calls conflict where they are about one customer. Two
+customers who want the same day meet at the car and at the hotel, not here.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from framework import Object, method
+from framework import Object, conflict_matrix, method
 
 
 class SoldOutError(Exception):
@@ -15,6 +19,27 @@ class SoldOutError(Exception):
 
 class NotBookedError(Exception):
     """There is no such booking to cancel."""
+
+
+class NoTripError(Exception):
+    """The trip cannot be had; nothing of it is booked."""
+
+
+@dataclass(frozen=True)
+class Trip:
+    """A car and a room on one day."""
+
+    day: str
+    car: int
+    room: int
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Who answered first, and how many places it has."""
+
+    name: str
+    free: int
 
 
 class Bookings(Object):
@@ -75,6 +100,72 @@ class Hotel(Bookings):
     def plan(self) -> dict[str, list[int]]:
         """All that is booked; without key, so it meets every day."""
         return {day: list(numbers) for day, numbers in sorted(self.booked.items())}
+
+
+@conflict_matrix(
+    book=("book", "cancel", "trips"),
+    cancel=("cancel", "trips"),
+    inquire=(),  # it neither reads nor changes what the agent keeps
+)
+class Agent(Object):
+    """Books a car and a room in one act, or nothing. It calls the objects ``car`` and ``hotel``."""
+
+    def __init__(self) -> None:
+        self.booked: dict[str, dict[str, Trip]] = {}
+
+    @method(key="customer")
+    def book(self, customer: str, day: str) -> Trip:
+        if day in self.booked.get(customer, {}):
+            raise NoTripError(f"{customer} has a trip on {day} already")
+        trip = self._reserve(day)
+        self.booked.setdefault(customer, {})[day] = trip
+        return trip
+
+    @method(key="customer")
+    def cancel(self, customer: str, day: str) -> None:
+        if day not in self.booked.get(customer, {}):
+            raise NotBookedError(f"{customer} has no trip on {day}")
+        trip = self.booked[customer].pop(day)
+        if not self.booked[customer]:
+            del self.booked[customer]
+        self._give_back(trip)  # if this raises, the framework puts back what was changed above
+
+    @method(key="customer", readonly=True)
+    def trips(self, customer: str) -> list[Trip]:
+        return [trip for _, trip in sorted(self.booked.get(customer, {}).items())]
+
+    @method(readonly=True)
+    def inquire(self, day: str, at: list[str]) -> Offer:
+        """Ask all of these at once what is free; the first answer counts, the others are not waited for.
+
+        Which answer is first may differ from one replica to the next. That is harmless in a readonly method. In one
+        that changes state the replicas would part: there, take what is the same everywhere, as ``book`` does.
+        """
+        sent = self.orb.pcast(*(self.orb.object(Bookings, name).free.request(day) for name in at))
+        first = self.orb.drec(sent)
+        return Offer(first.object, first.value)
+
+    def _reserve(self, day: str) -> Trip:
+        """Both at the same time. The framework takes back what a method that raises has changed in its own object, not
+        what it made others do: so whoever booked is asked to cancel."""
+        car, hotel = self.orb.object(Car, "car"), self.orb.object(Hotel, "hotel")
+        sent = self.orb.pcast(car.book.request(day), hotel.book.request(day))
+        reply = {r.object: r for r in self.orb.crec(sent)}  # all replicas of one object say the same
+        if reply["car"].ok and reply["hotel"].ok:
+            return Trip(day, reply["car"].value, reply["hotel"].value)
+        if reply["car"].ok:
+            car.cancel(day, reply["car"].value)
+        if reply["hotel"].ok:
+            hotel.cancel(day, reply["hotel"].value)
+        refused = "; ".join(f"{name}: {reply[name].error}" for name in ("car", "hotel") if not reply[name].ok)
+        raise NoTripError(f"no trip on {day}: {refused}")
+
+    def _give_back(self, trip: Trip) -> None:
+        car, hotel = self.orb.object(Car, "car"), self.orb.object(Hotel, "hotel")
+        sent = self.orb.pcast(car.cancel.request(trip.day, trip.car), hotel.cancel.request(trip.day, trip.room))
+        refused = [reply.error for reply in self.orb.crec(sent) if not reply.ok]
+        if refused:
+            raise NotBookedError(f"{trip} cannot be given back: {refused[0]}")
 
 
 def _once(days: Sequence[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """What tests of several rooms need."""
 
+import random
 import socket
 
 import pytest
@@ -7,16 +8,19 @@ import pytest
 
 @pytest.fixture
 def ports():
-    """Free ports on loopback: all are held open while they are chosen, so they differ."""
+    """Free ports on loopback, below those that the system gives to outgoing connections: one of these, of another test,
+    could take a port before its node does."""
 
     def choose(count):
-        sockets = [socket.socket() for _ in range(count)]
-        try:
-            for s in sockets:
-                s.bind(("127.0.0.1", 0))
-            return [s.getsockname()[1] for s in sockets]
-        finally:
-            for s in sockets:
-                s.close()
+        among = iter(random.sample(range(20_000, 32_000), 200))
+        return [next(port for port in among if is_free(port)) for _ in range(count)]
 
     return choose
+
+
+def is_free(port):
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True

@@ -3,19 +3,33 @@
 import msgspec
 import pytest
 
+from examples.account import Account
+from examples.own import Poll
 from framework.declare import declaration
 from framework.testing import check_conflicts
 from objects.bank import Bank, RefusedError
 from objects.counter import Counter
 from objects.file import File
-from objects.travel import Car, Hotel, NotBookedError, SoldOutError
+from objects.travel import Agent, Car, Hotel, NotBookedError, NoTripError, SoldOutError, Trip
 
-EVERY = [Counter, Bank, Car, Hotel, File]
+EVERY = [Counter, Bank, Car, Hotel, Agent, File, Account, Poll]
 
 
-@pytest.mark.parametrize("cls", EVERY)
+class AgentAlone(Agent):
+    """The agent without those that it calls: check_conflicts performs one object alone."""
+
+    def _reserve(self, day):
+        if day == "a":
+            raise NoTripError(day)
+        return Trip(day, 1, 1)
+
+    def _give_back(self, trip):
+        pass
+
+
+@pytest.mark.parametrize("cls", [AgentAlone if cls is Agent else cls for cls in EVERY])
 def test_the_declaration_is_true_and_tight(cls):
-    assert check_conflicts(cls).hints == ()
+    assert check_conflicts(cls, without=("inquire",) if cls is AgentAlone else ()).hints == ()
 
 
 @pytest.mark.parametrize("cls", EVERY)
@@ -106,6 +120,27 @@ def test_a_stay_is_booked_for_all_its_days_or_none():
     assert conflict(Hotel, ("stay", ["fri", "sat"]), ("book", "sat"))
     assert not conflict(Hotel, ("stay", ["fri", "sat"]), ("book", "sun"))
     assert conflict(Hotel, ("book", "fri"), ("plan",))
+
+
+def test_an_agent_keeps_one_trip_for_a_customer_and_day():
+    agent = AgentAlone()
+    assert agent.book("ann", "fri") == Trip("fri", 1, 1)
+    with pytest.raises(NoTripError, match="ann has a trip on fri already"):
+        agent.book("ann", "fri")
+    agent.book("ann", "di")
+    assert [trip.day for trip in agent.trips("ann")] == ["di", "fri"]
+    agent.cancel("ann", "fri")
+    agent.cancel("ann", "di")
+    assert vars(agent) == {"booked": {}}
+    with pytest.raises(NotBookedError, match="ann has no trip on fri"):
+        agent.cancel("ann", "fri")
+
+
+def test_agents_conflict_where_it_is_the_same_customer():
+    assert conflict(Agent, ("book", "ann", "fri"), ("book", "ann", "sat"))
+    assert conflict(Agent, ("book", "ann", "fri"), ("trips", "ann"))
+    assert not conflict(Agent, ("book", "ann", "fri"), ("book", "bob", "fri"))
+    assert not conflict(Agent, ("book", "ann", "fri"), ("inquire", "fri", ["hotel"]))
 
 
 def test_the_file_of_p1():

@@ -2,10 +2,7 @@
 
 import json
 import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -14,11 +11,8 @@ from framework.sim.oracle import judge
 from framework.trace.check import load
 from objects.bank import Bank
 from objects.counter import Counter
-from tests.cli.run_obo import obo, surroundings
+from tests.cli.run_obo import obo
 from tests.cluster.processes import processes
-
-EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "cluster.toml"
-TRAVEL = EXAMPLE.read_text()[EXAMPLE.read_text().index("[objects.bank]") :]
 
 
 def judged(run):
@@ -125,23 +119,6 @@ def test_a_second_sigterm_stops_at_once(ports, tmp_path, method):
         process.send(signal.SIGTERM)
         assert process.wait() == 0
         assert any("stopped with" in line for line in process.log)
-
-
-def test_the_example(ports, tmp_path):
-    numbers = ports(3)
-    with processes(numbers, tmp_path, TRAVEL) as run:
-        done = subprocess.run(
-            [sys.executable, "-m", "examples.hello", run.at("n1", "n2", "n3")],
-            env=surroundings(),
-            capture_output=True,
-            encoding="utf-8",
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        assert "ann has 10 and bob has 56" in done.stdout and "hotel@n3 booked number 1" in done.stdout
-        run.stop()
-        judged(run)
 
 
 @pytest.mark.parametrize(
