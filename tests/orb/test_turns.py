@@ -13,7 +13,15 @@ from tests.orb.cluster import cluster
 OBJECTS = '[objects.busy]\nclass = "tests.orb.test_turns:Busy"\non = ["n1"]\n'
 
 
-@conflict_matrix(alone="*", meet=(), meet_and_fail=(), count=(), count_async=(), look=(), total=())
+@conflict_matrix(
+    alone="*",
+    meet="alone",
+    meet_and_fail="alone",
+    count="alone",
+    count_async="alone",
+    look="alone",
+    total="alone",
+)
 class Busy(Object):
     """All but ``alone`` is compatible."""
 
