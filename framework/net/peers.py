@@ -145,9 +145,12 @@ class Peers:
         async def write(data: bytes) -> None:
             await context.write(Frame(data=data))
 
-        why = await self.lines[peer].carry(read, write)
-        if not self._stopping:
-            log.warning("%s is lost: %s", peer, why)
+        why = "its connection broke"  # then gRPC cancels this
+        try:
+            why = await self.lines[peer].carry(read, write)
+        finally:
+            if not self._stopping:
+                log.warning("%s is lost: %s", peer, why)
 
     def _fault(self, peer: Node, view: str) -> str:
         if peer not in self.lines:
