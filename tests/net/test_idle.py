@@ -28,17 +28,19 @@ async def alone(ports):
 
 def test_an_idle_stream_is_kept_however_often_its_keepalive_asks(ports):
     """A server that finds pings too many sends the client away: with gRPC's own limits, after the third."""
-    quick = [*options.channel(), ("grpc.keepalive_time_ms", 1100)]
+    quick = {**dict(options.channel()), "grpc.keepalive_time_ms": 1100}
 
     async def run():
-        async with alone(ports) as member:
-            async with grpc.aio.insecure_channel(member.addresses["n2"], options=quick) as channel:
-                call = LinkStub(channel).Exchange(metadata=hello("n1", 1))
-                async with asyncio.timeout(10):
-                    await call.initial_metadata()
-                await asyncio.sleep(6)  # five pings
-                assert not call.done(), await call.details()
-                call.cancel()
+        async with (
+            alone(ports) as member,
+            grpc.aio.insecure_channel(member.addresses["n2"], options=list(quick.items())) as channel,
+        ):
+            call = LinkStub(channel).Exchange(metadata=hello("n1", 1))
+            async with asyncio.timeout(10):
+                await call.initial_metadata()
+            await asyncio.sleep(6)  # five pings
+            assert not call.done(), await call.details()
+            call.cancel()
 
     asyncio.run(run())
 
