@@ -132,6 +132,11 @@ class Cluster:
         file.write_text(self._plan.toml(addresses), encoding="utf-8")
         return NodeProcess(name, file, self.directory, reaper)
 
+    @property
+    def pids(self) -> dict[str, int]:
+        """Of nodes that are processes and run, for a debugger or a look at the machine."""
+        return {m.name: m.pid for m in self._members.values() if isinstance(m, NodeProcess) and m.alive}
+
     # clients
 
     def connect(self, *nodes: str, timeout: float | None = None) -> Orb:
