@@ -19,7 +19,7 @@ from tests.cluster.things import Agent, Journal
 
 OBJECTS = {"bank": Bank, "counter": CounterObject, "journal": Journal, "agent": Agent, "car": Car}
 TIMEOUT = 60.0  # of one call: far more than any fault here lasts, on a machine that is busy
-LEAST, MOST = 30, 300  # calls of one client
+LEAST, MOST = 30, 200  # calls of one client
 
 
 class Expected:

@@ -18,10 +18,6 @@ THREE = {"counter": ["n2", "n3"], "agent": ["n1", "n2"], "car": ["n3"]}
 FIVE = {"counter": ["n2", "n4"], "agent": ["n1", "n5"], "car": ["n3", "n4"], "bank": ["n1", "n2", "n3"]}
 
 
-def nothing(c, chance):
-    time.sleep(1.0)
-
-
 def cuts(c, chance, times=5):
     """Several times: two links at once are cut and come back."""
     for _ in range(times):
@@ -80,7 +76,7 @@ def whole(tmp_path, nodes, on, faults, seed):
         assert all(len(found) == 1 for found in states.values()), states
 
 
-@pytest.mark.parametrize("faults", [nothing, cuts, silence, stand_still])
+@pytest.mark.parametrize("faults", [cuts, silence, stand_still])
 def test_three_nodes(tmp_path, faults):
     whole(tmp_path, 3, THREE, faults, seed=1)
 
