@@ -12,7 +12,7 @@ from framework.orb.config import parse
 from tests.cli.run_obo import COMMAND, surroundings
 from tests.orb.cluster import OBJECTS, toml
 
-WAIT = 20.0
+WAIT = 60.0  # far longer than anything takes, also where the machine is busy
 
 
 class Process:
