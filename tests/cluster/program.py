@@ -105,7 +105,7 @@ def threads_program(orb, tag: str, seed: int, enough: threading.Event) -> Expect
     while done.calls < LEAST or (not enough.is_set() and done.calls < MOST):
         done.calls += 1
         chance.choice(acts)()
-        time.sleep(chance.choice((0, 0.005, 0.02)))
+        time.sleep(chance.choice((0, 0.01, 0.04)))
     look()
     return done
 
@@ -128,7 +128,7 @@ async def async_program(orb, tag: str, seed: int, enough: threading.Event) -> Ex
         done.numbers["money"] += 2
         done.numbers["count"] += 2
         done.numbers["booked"] += 1
-        await asyncio.sleep(chance.choice((0, 0.01, 0.03)))
+        await asyncio.sleep(chance.choice((0, 0.02, 0.06)))
     assert await bank.balance(tag) == done.numbers["money"]
     return done
 

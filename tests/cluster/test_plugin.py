@@ -47,7 +47,7 @@ def test_class_of_the_test(obo_cluster):
 def run(*words, cwd):
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
     done = subprocess.run(
-        words, cwd=cwd, env=surroundings(), capture_output=True, encoding="utf-8", timeout=120, check=False
+        words, cwd=cwd, env=surroundings(), capture_output=True, encoding="utf-8", timeout=300, check=False
     )
     return done.stdout + done.stderr
 
