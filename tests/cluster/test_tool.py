@@ -42,6 +42,7 @@ def test_the_life_of_a_cluster(tmp_path, processes):
         assert orb.home == "n2"
         bank = orb.object(Bank, "bank")
         bank.deposit("ann", 1)
+        until(lambda: all(links(c, "n1").values()))
         for silently in (False, True):
             c.cut("n2", "n1", silently=silently)
             if not silently:
