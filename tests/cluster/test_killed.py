@@ -12,6 +12,8 @@ from tests.cli.run_obo import surroundings
 from tests.cluster.things import Agent, Journal
 
 TIMEOUT = 60.0
+LINGER = 5.0  # how long the call takes in whose middle the node is killed
+PAUSE = 3.0  # shorter ones cannot be told from those of a busy machine
 
 
 def doomed(c, tag):
@@ -69,17 +71,17 @@ def test_the_home_node_is_killed_during_many_calls(tmp_path, method, calls):
         call, took = getattr(journal, method), []
         for number in range(calls):
             if number == calls // 3:
-                later = journal.linger.submit("slow", 2.5)
+                later = journal.linger.submit("slow", LINGER)
                 for watcher in watchers:
                     until_it_performs(watcher)
                 c.crash("n1")
-                assert not later.done()
+                assert not later.done(), "the call was over before its home node was killed"
             start = time.monotonic()
             call(str(number) if method == "write" else "x")
             took.append(time.monotonic() - start)
         assert later.result(TIMEOUT) is None
         assert orb.home in ("n2", "n3")
-        assert sum(t > 1.0 for t in took) <= 1, f"more than one pause: {sorted(took)[-5:]}"
+        assert sum(t > PAUSE for t in took) <= 1, f"more than one pause: {sorted(took)[-5:]}"
         first, second = (reply.value for reply in orb.crec(orb.mcast(journal.lines.request())))
         wanted = [str(n) for n in range(calls)] if method == "write" else []
         assert first == second and [line for line in first if line != "slow"] == wanted
