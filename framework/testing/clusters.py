@@ -20,12 +20,13 @@ from contextlib import ExitStack
 from itertools import permutations
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from framework.declare import Object
 from framework.declare.suggest import did_you_mean
 from framework.errors import BadRequest, Unavailable
 from framework.orb.client import AsyncOrb, Orb, connect
+from framework.orb.home import TIMEOUT
 from framework.sim.oracle import judge
 from framework.sim.verdict import Verdict
 from framework.testing.background import Background
@@ -94,6 +95,7 @@ class Cluster:
         reaper = Reaper() if self._processes else None
         if reaper is not None:
             self._end.callback(reaper.close)
+        self._plan.certify(self.directory)
         self._choose_addresses()
         self._end.callback(self._close_links)
         for name, addresses in self._background.run(self._views(), _PATIENCE).items():
@@ -127,7 +129,7 @@ class Cluster:
     def _member(self, name: str, addresses: Mapping[str, str], reaper: Reaper | None) -> Member:
         (self.directory / f"{name}.jsonl").unlink(missing_ok=True)  # of an earlier run
         if reaper is None:
-            return NodeInside(name, self._plan.config(addresses), self.directory, self._background)
+            return NodeInside(name, self._plan.config(addresses, self.directory), self.directory, self._background)
         file = self.directory / f"{name}.toml"
         file.write_text(self._plan.toml(addresses), encoding="utf-8")
         return NodeProcess(name, file, self.directory, reaper)
@@ -141,13 +143,13 @@ class Cluster:
 
     def connect(self, *nodes: str, timeout: float | None = None) -> Orb:
         """A client of these nodes, in this order, then of the others. It is closed with the cluster."""
-        orb = connect(self._addresses(nodes), **_timeout(timeout))
+        orb = connect(self._addresses(nodes), _timeout(timeout), **self._plan.access(self.directory))
         self._end.callback(orb.close)
         return orb
 
     def async_orb(self, *nodes: str, timeout: float | None = None) -> AsyncOrb:
         """The same for coroutines: ``async with c.async_orb() as orb``."""
-        return AsyncOrb(self._addresses(nodes), **_timeout(timeout))
+        return AsyncOrb(self._addresses(nodes), _timeout(timeout), **self._plan.access(self.directory))
 
     def _addresses(self, first: Sequence[str]) -> list[str]:
         wanted = [*(self._find(name).name for name in first), *(n for n in self.nodes if n not in first)]
@@ -221,12 +223,13 @@ class Cluster:
         until = time.monotonic() + timeout
         alive = [m.name for m in self._members.values() if m.alive]
         with ExitStack() as stack:
-            orbs = [stack.enter_context(connect(self.addresses[name])) for name in alive]
+            access = self._plan.access(self.directory)
+            orbs = [stack.enter_context(connect(self.addresses[name], **access)) for name in alive]
             before: object = None
             while True:
                 told = [orb.look("status") for orb in orbs]
                 clocks = [status["clock"] for status in told]
-                if not any(self._open(status["open"]) for status in told):
+                if not any(self._open(status) for status in told):
                     if clocks == before:  # nothing on the way between two nodes, either
                         return True
                     before = clocks
@@ -234,10 +237,11 @@ class Cluster:
                     return False
                 time.sleep(0.05)
 
-    def _open(self, texts: Sequence[str]) -> list[str]:
-        """What a node has open; what it keeps for a peer that has ended stays for ever."""
-        gone = tuple(f" for {m.name}" for m in self._members.values() if not m.alive)
-        return [text for text in texts if not text.endswith(gone)]
+    def _open(self, status: Mapping[str, Any]) -> bool:
+        """Has a node anything open? What it keeps for a peer that has ended stays for ever."""
+        links = [link for peer, link in status["links"].items() if self._members[peer].alive]
+        on_the_way = any(link["queued"] or link["unacked"] for link in links)
+        return bool(status["waiting_in_all"] or status["running"] or status["calls"] or on_the_way)
 
     def verify(self, settle: float = SETTLE) -> Verdict:
         """Heal all links, let the nodes finish, stop them, and judge their traces by the definitions.
@@ -268,6 +272,7 @@ def cluster(
     processes: bool = False,
     on: Mapping[str, Sequence[str]] | None = None,
     trace: Path | str | None = None,
+    tls: bool = False,
     ready: float = READY,
 ) -> Cluster:
     """Nodes with these objects, for a ``with`` statement.
@@ -275,8 +280,8 @@ def cluster(
     ``objects``: name to class. ``nodes``: how many (n1, n2, ...), or their names. ``on``: on which nodes an object
     lives; on all, if not said. ``processes``: each node is a process, started by ``obo serve``, which imports the
     classes. ``trace``: a directory for traces, logs and configuration; without it they go when the cluster ends.
-    ``ready``: seconds that the nodes have to start."""
-    return Cluster(Plan(objects, nodes, on), processes, Path(trace) if trace is not None else None, ready)
+    ``tls``: with certificates for all and a token for clients. ``ready``: seconds that the nodes have to start."""
+    return Cluster(Plan(objects, nodes, on, tls), processes, Path(trace) if trace is not None else None, ready)
 
 
 async def _set(links: Sequence[Forwarder], state: State) -> None:
@@ -294,8 +299,8 @@ async def _slow(links: Sequence[Forwarder], delay: float) -> None:
         link.slow(delay)
 
 
-def _timeout(seconds: float | None) -> dict[str, float]:
-    return {} if seconds is None else {"timeout": seconds}
+def _timeout(seconds: float | None) -> float:
+    return TIMEOUT if seconds is None else seconds
 
 
 def _whole_lines(path: Path) -> Path:

@@ -2,15 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
+
+import msgspec
 
 from framework.declare import Object
 from framework.declare.suggest import did_you_mean
 from framework.errors import BadRequest
 from framework.ids import TRAN, Node, ObjectName, check_name
+from framework.net.issue import issue, issued
+from framework.net.security import Access, Security
 from framework.orb.config import Config, Serve, parse
 from framework.orb.load import load_class
 
 MOST_NODES = 32
+CERTS = "certs"  # in the directory of the cluster
 
 
 class Plan:
@@ -19,7 +25,9 @@ class Plan:
         objects: Mapping[str, type[Object] | str],
         nodes: int | Sequence[str],
         on: Mapping[str, Sequence[str]] | None,
+        tls: bool = False,
     ) -> None:
+        self.tls = tls
         self.nodes = _names(nodes)
         if not objects:
             raise BadRequest('a cluster without objects: give some, for example cluster({"bank": Bank})')
@@ -47,9 +55,18 @@ class Plan:
             raise BadRequest(f"on: a node is named twice for {name!r}")
         return list(places)
 
-    def config(self, addresses: Mapping[str, str]) -> Config:
+    def config(self, addresses: Mapping[str, str], directory: Path) -> Config:
         """For a node in this process: it takes the classes as they are."""
-        return Config({Node(n): a for n, a in addresses.items()}, self.classes, self.on, Serve())
+        security = issued(directory / CERTS) if self.tls else Security()
+        return Config({Node(n): a for n, a in addresses.items()}, self.classes, self.on, Serve(), security)
+
+    def certify(self, directory: Path) -> None:
+        if self.tls:
+            issue(dict.fromkeys(self.nodes, "127.0.0.1"), directory / CERTS, 1)
+
+    def access(self, directory: Path) -> Access:
+        """What a client needs."""
+        return {"credentials": directory / CERTS / "client"} if self.tls else {}
 
     def toml(self, addresses: Mapping[str, str]) -> str:
         """For a node in a process of its own: it imports the classes. Checked here, where the error is easy to see."""
@@ -57,6 +74,8 @@ class Plan:
         for name, cls in self.classes.items():
             places = ", ".join(map(_quoted, self.on[name]))
             lines += [f"[objects.{_quoted(name)}]", f"class = {_quoted(_importable(name, cls))}", f"on = [{places}]"]
+        if self.tls:
+            lines += ["[security]", *(f'{k} = "{v}"' for k, v in msgspec.structs.asdict(issued(CERTS)).items())]
         text = "\n".join(lines) + "\n"
         parse(text)
         return text

@@ -26,6 +26,7 @@ class MakeCluster(Protocol):
         *,
         processes: bool = False,
         on: Mapping[str, Sequence[str]] | None = None,
+        tls: bool = False,
         verify: bool = True,
     ) -> "Cluster": ...
 
@@ -45,12 +46,13 @@ def obo_cluster(tmp_path: Path) -> Iterator[MakeCluster]:
         *,
         processes: bool = False,
         on: Mapping[str, Sequence[str]] | None = None,
+        tls: bool = False,
         verify: bool = True,
     ) -> "Cluster":
         from framework.testing.clusters import cluster
 
         directory = tmp_path / f"cluster-{len(made) + 1}"
-        started = ends.enter_context(cluster(objects, nodes, processes=processes, on=on, trace=directory))
+        started = ends.enter_context(cluster(objects, nodes, processes=processes, on=on, tls=tls, trace=directory))
         made.append(started)
         if verify:
             judged.append(started)

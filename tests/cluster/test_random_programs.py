@@ -66,8 +66,8 @@ def digests(c):
     return found
 
 
-def whole(tmp_path, nodes, on, faults, seed):
-    with cluster(program.OBJECTS, nodes, processes=True, on=on, trace=tmp_path) as c:
+def whole(tmp_path, nodes, on, faults, seed, tls=False):
+    with cluster(program.OBJECTS, nodes, processes=True, on=on, tls=tls, trace=tmp_path) as c:
         program.run(c, seed, lambda: faults(c, random.Random(seed)))
         verdict = c.verify()
         assert verdict.delivered > 200 and verdict.ordered
@@ -87,3 +87,7 @@ def test_five_nodes(tmp_path, faults):
     done = obo("verify", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no violation found" in done.stdout
+
+
+def test_three_nodes_with_tls(tmp_path):
+    whole(tmp_path, 3, THREE, cuts, 8, tls=True)
