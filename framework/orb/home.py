@@ -33,6 +33,7 @@ from framework.errors import (
     Unauthenticated,
     Unavailable,
 )
+from framework.net.line import GATHER
 from framework.net.options import MAX_MESSAGE
 from framework.net.security import OPEN, Credentials, distrust, hint, refusal
 from framework.net.wire.orb_pb2 import Packet
@@ -65,6 +66,7 @@ log = logging.getLogger(__name__)
 TIMEOUT = 10.0  # of a call that says nothing else: finite
 GRACE = 1.0  # the node tells when a deadline has passed; without a word for this long the client does
 FIRST_ANSWER = 3.0  # seconds in which a node must say Welcome
+MANY = 8  # calls in flight
 SWEEP = 0.1  # seconds between two looks for calls that nobody answers
 MOST_UNHEARD = 8192  # calls that the node has not taken yet: then callers of one-way methods wait
 
@@ -368,6 +370,11 @@ class Home:
                 await self._bell.wait()
                 self._bell.clear()
                 continue
+            if len(self._calls) > MANY:  # calls follow close upon each other: let some gather
+                await asyncio.sleep(GATHER)
+                with self._mutex:
+                    waiting += self._out
+                    self._out = []
             for packet in packets(waiting, self._max_message):
                 await stream.write(packet)
 

@@ -50,8 +50,9 @@ from framework.trace.still_open import open_calls, open_links
 log = logging.getLogger(__name__)
 
 TICK = 0.02
-#: Streams are reliable while they stand: a frame is sent again when one breaks, and else only after long silence.
-TIMING = Timing(delta=0.05, ask_after=0.5, resend_after=1.0)
+HURRIED = 4  # frames on their way to a peer: then the next one waits a little, to be larger
+#: Streams are reliable while they stand: a frame is sent again when one breaks, and else only after very long silence.
+TIMING = Timing(delta=0.05, ask_after=0.5, resend_after=20.0)
 
 
 class Node:
@@ -124,6 +125,9 @@ class Node:
 
     def writable(self, peer: NodeName) -> None:
         self.feed(Writable(peer))
+
+    def hurried(self, peer: NodeName) -> bool:
+        return self.com.links[peer].unacked >= HURRIED
 
     async def _tick(self) -> None:
         while True:
