@@ -165,6 +165,15 @@ class AsyncOrb(Face):
             await self._home.room()
         return finish(self._home.send(act))
 
+    @overload
+    def object(self, cls: type[T], name: str) -> type[T]: ...
+    @overload
+    def object(self, cls: str) -> Any: ...
+    def object(self, cls: type[T] | str, name: str | None = None) -> Any:
+        """A proxy: typed by a class, or by name alone. For type checkers the proxy is the class itself: there a method
+        taken from the class is one to be awaited (``declare/marks.py``); an object of it is what ``Orb`` gives."""
+        return self._proxy(cls, name)
+
     async def look(self, what: Literal["objects", "status"]) -> Any:
         return await self._home.look(what)
 
