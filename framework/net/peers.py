@@ -132,9 +132,12 @@ class Peers:
             log.warning("a stream is refused: %s", fault)
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, fault)
         await context.send_initial_metadata(hello(self.node, self._view))
-        why = await self.lines[peer].carry(reader(context), writer(context, self._max_message))
-        if not self._stopping:
-            log.warning("%s is lost: %s", peer, why)
+        why = "its connection broke"  # then gRPC cancels this
+        try:
+            why = await self.lines[peer].carry(reader(context), writer(context, self._max_message))
+        finally:
+            if not self._stopping:
+                log.warning("%s is lost: %s", peer, why)
 
     def _fault(self, peer: Node, view: str) -> str:
         if peer not in self.lines:

@@ -191,9 +191,8 @@ class Node:
         await asyncio.shield(self._stopping)
 
     async def _stop(self) -> None:
-        still = (
-            open_calls(self.com) if self.failed is None else []
-        )  # frames that were not acknowledged show in the peer's trace, if they are lost
+        # frames that were not acknowledged show in the peer's trace, if they are lost
+        still = open_calls(self.com) if self.failed is None else []
         self.sessions.close()
         self.gateway.close()
         if self._ticking is not None:
@@ -202,7 +201,9 @@ class Node:
         await self.dispatch.stop()
         if self._server is not None:
             await self._server.stop(0.2)
-        if self.tracing is not None and self.failed is None:  # else the trace ends early, as that of a killed node
+        if self.tracing is not None and self.failed is not None:
+            self.tracing.abandon()
+        elif self.tracing is not None:
             self.tracing.stop([(r, vars(s.object), s.performed) for r, s in self.residents.items()], still)
         self._workers.stop()
 
