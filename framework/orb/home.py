@@ -335,7 +335,8 @@ class Home:
             self._out.clear()
             self._brought.clear()
             for number, pending in self._calls.items():
-                self._send(number, pending)
+                if pending.failed is None:
+                    self._send(number, pending)
             self.ready = True
         self._ready.set()
         tasks = [asyncio.ensure_future(work) for work in (self._read(stream), self._write(stream), self._move.wait())]
@@ -344,6 +345,7 @@ class Home:
             error = next((t.exception() for t in tasks if t in done and t.exception()), None)
             self._why = f"{node}: {_detail(error) if error else 'the stream was closed'}"
             log.info("home node %s is lost: %s", node, self._why)
+            unreadable = await _unreadable(stream, error)
         finally:
             self._ready.clear()
             with self._mutex:
@@ -355,6 +357,17 @@ class Home:
             for future in self._looks.values():
                 future.cancel()
             self._looks.clear()
+        if unreadable:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """One of the messages cannot be read, and it would be the same at the next node: nothing is repeated."""
+        with self._mutex:
+            sent = [number for number, pending in self._calls.items() if pending.sent]
+        for number in sent:
+            self._settle(
+                number, OutcomeUnknown(f"a message on the stream could not be read, not repeated: {self._why}")
+            )
 
     async def _read(self, stream: Any) -> None:
         while (packet := await stream.read()) is not grpc.aio.EOF:
@@ -421,6 +434,13 @@ class Home:
         elif isinstance(outcome, OboError):
             pending.failed = outcome
             self._calls[number] = pending
+
+
+async def _unreadable(stream: Any, error: BaseException | None) -> bool:
+    """Was it neither the network nor the node, but what was said?"""
+    if stream.done() and await stream.code() is grpc.StatusCode.INVALID_ARGUMENT:
+        return True
+    return error is not None and not isinstance(error, grpc.aio.AioRpcError | asyncio.InvalidStateError)
 
 
 def _detail(error: BaseException) -> str:
