@@ -90,6 +90,7 @@ class Node:
         self.failed: Exception | None = None  # why it stopped by itself
         self.has_failed = asyncio.Event()  # the same, to wait for
         self._step = self.com.step
+        self._time: Callable[[], float]  # from start on
         self._stopping: asyncio.Task[None] | None = None
         self._server: Any = None
         self._ticking: asyncio.Task[None] | None = None
@@ -106,7 +107,7 @@ class Node:
 
     def feed(self, event: AnyEvent) -> None:
         try:
-            effects = self._step(event, asyncio.get_running_loop().time())
+            effects = self._step(event, self._time())
         except OboError:
             raise  # nothing has changed
         except Exception as error:
@@ -116,9 +117,9 @@ class Node:
             for effect in effects:
                 if self.tracing is not None:
                     self.tracing.effect(effect)
-                carry = self._carry.get(type(effect))
-                if carry is not None:
-                    carry(effect)
+                kind = type(effect)
+                if kind in self._carry:
+                    self._carry[kind](effect)
         except Exception as error:
             self._fail(error)
 
@@ -165,6 +166,7 @@ class Node:
     # life
 
     async def start(self) -> None:
+        self._time = asyncio.get_running_loop().time
         self.dispatch.start()
         most = options.server(self.config.serve.max_message)
         self._server = grpc.aio.server(options=most, interceptors=self.guard.interceptors())
