@@ -53,7 +53,6 @@ class Peers:
         self._credentials = credentials
         self.lines = {peer: Line(peer, driver) for peer in addresses if peer != node}
         self.explain: Callable[[bytes], bytes] = _explains_nothing  # answers a peer's question
-        self._channels: dict[Node, Any] = {}  # for questions
         self._stopping = False
         self._dialling: list[asyncio.Task[None]] = []
 
@@ -72,8 +71,6 @@ class Peers:
             task.cancel()
         for line in self.lines.values():
             line.close()
-        for channel in self._channels.values():
-            await channel.close()
         if self._dialling:
             done, _ = await asyncio.wait(self._dialling, timeout=1.0)
             for task in done:
@@ -131,19 +128,16 @@ class Peers:
     # questions
 
     async def ask(self, peer: Node, question: bytes, timeout: float) -> bytes:
-        """What ``explain`` of a peer says; NotReached if it says nothing."""
+        """What ``explain`` of a peer says; NotReached if it says nothing. Questions are rare: a channel for each."""
         if not self.up(peer):
             raise NotReached("cannot be reached")
-        channel = self._channels.get(peer)
-        if channel is None:
-            channel = self._credentials.channel(self._addresses[peer], self._max_message, peer)
-            self._channels[peer] = channel
+        said = hello(self.node, self._view)
         try:
-            said = hello(self.node, self._view)
-            answer = await LinkStub(channel).Explain(
-                Question(data=question), metadata=said, timeout=timeout, wait_for_ready=True
-            )
-            return bytes(answer.data)
+            async with self._credentials.channel(self._addresses[peer], self._max_message, peer) as channel:
+                asking = LinkStub(channel).Explain(
+                    Question(data=question), metadata=said, timeout=timeout, wait_for_ready=True
+                )
+                return bytes((await asking).data)
         except grpc.aio.AioRpcError as error:
             raise NotReached(f"does not answer: {error.details()}") from None
 
