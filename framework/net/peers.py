@@ -154,9 +154,12 @@ class Peers:
     async def accept(self, context: Any) -> None:
         peer = await self._admit(context, True)
         await context.send_initial_metadata(hello(self.node, self._view))
-        why = await self.lines[peer].carry(reader(context), writer(context, self._max_message))
-        if not self._stopping:
-            log.warning("%s is lost: %s", peer, why)
+        why = "its connection broke"  # then gRPC cancels this
+        try:
+            why = await self.lines[peer].carry(reader(context), writer(context, self._max_message))
+        finally:
+            if not self._stopping:
+                log.warning("%s is lost: %s", peer, why)
 
     async def _admit(self, context: Any, dials: bool) -> Node:
         """Which peer makes this RPC; ends it if that is none of ours."""

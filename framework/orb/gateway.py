@@ -38,6 +38,7 @@ from framework.orb import looking
 from framework.orb.as_json import read_arguments, receipt_named, write_result
 from framework.orb.config import Config
 from framework.orb.guard import Caller, Guard
+from framework.orb.inputs import LONGEST
 from framework.orb.messages import Act, Ask, encode
 from framework.orb.naming import Naming
 from framework.orb.outcome import Outcome, Reply, replies
@@ -47,7 +48,6 @@ from framework.orb.told import describe_response, object_info
 log = logging.getLogger(__name__)
 
 TIMEOUT = 10.0
-LONGEST = 86_400.0
 MOST_IN_FLIGHT = 10_000
 
 SERVICES = tuple(

@@ -64,10 +64,24 @@ class Naming:
         packed, values = _values(method, ask)
         every = self._config.directory.find(ask.object).replicas
         to = ask.to or every
-        if not ask.to and (act.transmission == "ucast" or (method.readonly and not several)):
+        if ask.to:
+            _check_places(act, method, ask.to, every)
+        elif act.transmission == "ucast" or (method.readonly and not several):
             to = (pick(every),)
         args = encode(Envelope(time, deadline, packed))
         return Outgoing(ObjectName(ask.object), method.footprint(values), args, to)
+
+
+def _check_places(act: Act, method: Method, to: Sequence[Replica], every: Sequence[Replica]) -> None:
+    unknown = [r for r in to if r not in every]
+    if unknown:
+        raise BadRequest(f"{method.where}: there is no replica {unknown[0]}; its replicas are {', '.join(every)}")
+    left_out = [r for r in every if r not in to]
+    if left_out and act.transmission is None and not method.readonly:
+        raise BadRequest(
+            f"{method.where} changes the object, and to= leaves out {', '.join(left_out)}: the replicas would differ. "
+            "Leave out to=; or say by ucast or mcast that you mean it"
+        )
 
 
 def usual_receipt(parts: Sequence[Outgoing]) -> Receipt:

@@ -18,6 +18,7 @@ from framework.com.events import Collect as CollectEvent
 from framework.com.receipt import Receipt
 from framework.errors import BadMessage, BadRequest, OboError, Unavailable
 from framework.ids import Node, Replica, node_of
+from framework.net.line import GATHER
 from framework.net.wire.orb_pb2 import Packet
 from framework.net.wire.orb_pb2_grpc import SessionServicer, add_SessionServicer_to_server
 from framework.orb.guard import Caller, Guard
@@ -43,6 +44,7 @@ from framework.orb.naming import Naming, usual_receipt
 log = logging.getLogger(__name__)
 
 FIRST_WORD = 10.0  # seconds in which a client must say Hello
+MANY = 8  # calls in flight
 KEEP = 60.0  # seconds for which a session waits for its client to come back
 _CLIENT = re.compile(r"[A-Za-z0-9_.:-]{1,100}\Z")
 
@@ -189,6 +191,8 @@ class _Client:
                 self._bell.clear()
                 await self._bell.wait()
                 continue
+            if len(self.in_flight) > MANY:  # answers follow close upon each other: let some gather
+                await asyncio.sleep(GATHER)
             head = self._news()
             await context.write(Packet(messages=head + self._out.take(self._sessions.limits.max_message - MARGIN)))
 
