@@ -355,6 +355,7 @@ class Calls:
             elif what in self._waiting:
                 caller, call = self._waiting[what]
                 if call.receipt is not None and call.deadline is not None and call.deadline <= now:
+                    call.silent.clear()  # given up: the end of an instance does not wait for it either
                     self._receive(caller, call, tuple(call.got.values()), False)
         self.relieve()  # who waited behind a call that was given up
 

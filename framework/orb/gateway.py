@@ -132,11 +132,11 @@ class Gateway:
     def __contains__(self, client: str) -> bool:
         return client in self._busy
 
-    def received(self, effect: Received) -> None:
+    def received(self, effect: Received, why: str) -> None:
         self._end(
             self._busy[effect.client],
             effect.call,
-            Answer(Outcome(effect.responses, effect.complete), self._session(effect.client)),
+            Answer(Outcome(effect.responses, effect.complete, why), self._session(effect.client)),
         )
 
     def accepted(self, effect: Accepted) -> None:

@@ -252,7 +252,7 @@ class Home(Calling):
 
     def _take(self, message: ToClient) -> None:
         if isinstance(message, Answer):
-            self._settle(message.number, Outcome(message.responses, message.complete))
+            self._settle(message.number, Outcome(message.responses, message.complete, message.why))
         elif isinstance(message, Left):
             self._sessions = {**self._sessions, self.node: message.session}
             self._left(message.number)

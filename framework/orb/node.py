@@ -39,6 +39,7 @@ from framework.net.security import Credentials, listen
 from framework.orb import looking
 from framework.orb.config import Config
 from framework.orb.dispatch import Dispatch
+from framework.orb.explain import Explainer
 from framework.orb.gateway import Gateway
 from framework.orb.guard import Guard
 from framework.orb.naming import Naming
@@ -75,6 +76,8 @@ class Node:
         view = config.directory.view.version
         mine = Credentials(self._tls)
         self.peers = Peers(self.name, config.addresses, view, self, config.serve.max_message, mine)
+        self.explainer = Explainer(self.com, self.peers, self.dispatch.since)
+        self.peers.explain = self.explainer.asked
         self.sessions = Sessions(
             self.name,
             view,
@@ -141,10 +144,16 @@ class Node:
         (self.gateway if effect.client in self.gateway else self.sessions).accepted(effect)
 
     def _received(self, effect: Received) -> None:
-        if effect.client:
-            (self.gateway if effect.client in self.gateway else self.sessions).received(effect)
+        if effect.complete:
+            self._answer(effect, "")
         else:
-            self.dispatch.received(effect)
+            self.explainer.explain(effect, self._answer)
+
+    def _answer(self, effect: Received, why: str) -> None:
+        if effect.client:
+            (self.gateway if effect.client in self.gateway else self.sessions).received(effect, why)
+        else:
+            self.dispatch.received(effect, why)
 
     def arrived(self, peer: NodeName, data: bytes) -> None:
         self.feed(Arrived(peer, data))
@@ -189,7 +198,8 @@ class Node:
 
     def open(self) -> list[str]:
         """What is not over; frames for a peer that cannot be reached do not count: nobody waits for them here."""
-        return [*open_calls(self.com), *(what for peer, what in open_links(self.com).items() if self.peers.up(peer))]
+        links = [what for peer, what in open_links(self.com).items() if self.peers.up(peer)]
+        return [*open_calls(self.com), *links, *self.explainer.open()]
 
     async def stop(self) -> None:
         if self._stopping is None:
@@ -201,6 +211,7 @@ class Node:
         still = open_calls(self.com) if self.failed is None else []
         self.sessions.close()
         self.gateway.close()
+        self.explainer.stop()
         if self._ticking is not None:
             self._ticking.cancel()
         await self.peers.stop()

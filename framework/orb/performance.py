@@ -107,6 +107,7 @@ class Performance:
         self.effect = effect
         self.method = method
         self.envelope = envelope
+        self.began = stage.loop.time()
         self.watched: Watched | None = None
         self._undo = None if method.readonly else Undo(resident.tracker)
         self._calls: NestedCalls | None = None
@@ -248,9 +249,9 @@ class Performance:
             self._orb = NestedAsyncOrb(self._calls) if self.method.is_async else NestedOrb(self._calls)
         return self._orb
 
-    def received(self, effect: Received) -> None:
+    def received(self, effect: Received, why: str) -> None:
         if self._calls is not None:
-            self._calls.received(effect)
+            self._calls.received(effect, why)
 
     def _random(self) -> Random:
         if self._chance is None:

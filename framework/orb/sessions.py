@@ -78,10 +78,10 @@ class Sessions:
     def serve_on(self, server: Any) -> None:
         add_SessionServicer_to_server(_Acceptor(self), server)
 
-    def received(self, effect: Received) -> None:
+    def received(self, effect: Received, why: str) -> None:
         client = self._clients.get(effect.client)
         if client is not None:
-            client.received(effect)
+            client.received(effect, why)
 
     def accepted(self, effect: Accepted) -> None:
         client = self._clients.get(effect.client)
@@ -260,9 +260,9 @@ class _Client:
         del self._usual[message.number]
         self.in_flight.add(message.number)
 
-    def received(self, effect: Received) -> None:
+    def received(self, effect: Received, why: str) -> None:
         self.in_flight.discard(effect.call)
-        self._say(Answer(effect.call, effect.complete, effect.responses))
+        self._say(Answer(effect.call, effect.complete, effect.responses, why))
 
     def accepted(self, effect: Accepted) -> None:
         """The answer of a call brings the session; a call without one at once needs a word of its own."""
