@@ -191,7 +191,7 @@ class Calls:
     def _forget_below(self, session: Caller, done: int) -> None:
         """The client does not want the answers of these calls, also those that it never collected."""
         calls = session.calls
-        if not calls or next(iter(calls)) >= done:  # they stand in the order of their numbers
+        if not done or not calls or next(iter(calls)) >= done:  # they stand in the order of their numbers
             return
         for number in [n for n, c in calls.items() if n < done and c.receipt is None]:
             self._waiting.pop(calls.pop(number).group, None)
