@@ -25,7 +25,7 @@ BOUND = 4096
 
 
 class Agreed(NamedTuple):
-    """A request that is agreed elsewhere, too: its slots and its stamp there, and its marks."""
+    """A request that is agreed at other replicas of this object, too: its slots and its stamp there, and its marks."""
 
     places: tuple[str, ...]
     meets: tuple[str, ...]

@@ -283,7 +283,10 @@ class Host:
         agreed = None
         if request.ordered and request.copies == 1:
             assert instance.entry.stamp is not None
-            agreed = Agreed(places, instance.entry.meets, instance.entry.stamp, instance.siblings)
+            marks = tuple(
+                [s for s in instance.siblings if object_of(s[0]) == self.name]
+            )  # a pcast does other things elsewhere
+            agreed = Agreed(places, instance.entry.meets, instance.entry.stamp, marks)
         contexts = (instance.leaves(self.com.known),) if instance.acted else instance.brought(request)
         self.epoch.commit(places, *contexts, agreed=agreed)
 

@@ -44,7 +44,7 @@ def _ignore_clocks(self: Com, number: int) -> None:
     pass
 
 
-def _commit_without_context(self: Epoch, places: Any, *contexts: Any) -> None:
+def _commit_without_context(self: Epoch, places: Any, *contexts: Any, agreed: Any = None) -> None:
     self._carry(places)
 
 

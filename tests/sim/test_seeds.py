@@ -30,6 +30,19 @@ FOUND = [
         },
         "a call back was not looked at again when its predecessor had started but was not settled",
     ),
+    (
+        7097,
+        {"oneway": 0.5, "later": 0.3, "conflict": 0.5, "ucast": 0.3, "calls": 12},
+        "one part of a pcast stood for the other part of another, with which it does not conflict",
+    ),
+    (
+        7075,
+        {
+            "ucast": 0.3, "oneway": 0.4, "conflict": 0.5, "objects": 2, "levels": 2, "wide": 0.5, "calls": 14,
+            "clients": 6, "keys": 2, "nodes": 4, "back": 0.5,
+        },
+        "the same, in a world of calls back",
+    ),
 ]  # fmt: skip
 
 HEAVY = Faults(loss=0.4, duplication=0.5, reorder=True, cuts=4, pauses=4, slow=2)
