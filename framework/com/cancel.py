@@ -16,18 +16,22 @@ if TYPE_CHECKING:
     from framework.com.core import Com
 
 
+def alone(what: Request | Call) -> bool:
+    """Does each object get it at one replica only?"""
+    return len(what.dests) == (what.objects if isinstance(what, Call) else len(what.parts))
+
+
 def may_stop(request: Request) -> bool:
     """Judged by the callee, from the request alone."""
-    if request.copies > 1:
+    if request.copies > 1 or not alone(request):
         return False
-    if len(request.dests) == 1:
-        return True
-    # a pcast is one act: not half of a change
-    return len(request.dests) == len(request.parts) and all(p.footprint.readonly for p in request.parts)
+    return len(request.parts) == 1 or all(p.footprint.readonly for p in request.parts)  # a pcast: not half of a change
 
 
 def recall(com: "Com", call: Call) -> None:
     """Tell those that have not answered. Links are FIFO: it comes after the request."""
+    if not alone(call):
+        return
     for at in call.dests:
         if at not in call.got:
             com.post(node_of(at), Cancel(com.view, call.group, at))

@@ -6,7 +6,7 @@ from typing import Any
 from framework.com import cancel as cancels
 from framework.com import receipt as receipts
 from framework.com.ahead import Ahead
-from framework.com.caller import Caller
+from framework.com.caller import Call, Caller
 from framework.com.calls import Calls
 from framework.com.context import Context
 from framework.com.core import Com
@@ -84,8 +84,8 @@ def _aborts_answered_ok(self: Host, request: Any, reply: Any, *rest: Any, real: 
     reply.status = status
 
 
-def _reads_are_stopped(request: Any, real: Any = cancels.may_stop) -> bool:
-    return real(request) or (request.copies == 1 and all(p.footprint.readonly for p in request.parts))
+def _or_only_reads(what: Any, real: Any = cancels.alone) -> bool:
+    return real(what) or isinstance(what, Call) or all(p.footprint.readonly for p in what.parts)
 
 
 def _given_up_is_forgotten(self: Calls, event: Any, now: float, real: Any = Calls.cancel) -> None:
@@ -157,8 +157,8 @@ MUTANTS: dict[str, Mutant] = {
     "a response does not wait for what came back": (Host, "hold", _never),
     "joins at any point of its ancestor": (Ahead, "_joinable", _at_once),
     # cancelling
-    "one of several replicas is stopped": (cancels, "may_stop", _at_once),
-    "one of several replicas that only read is stopped": (cancels, "may_stop", _reads_are_stopped),
+    "one of several replicas is stopped": (cancels, "alone", _at_once),
+    "one of several replicas that only read is stopped": (cancels, "alone", _or_only_reads),
     "an instance does not wait for a call that it gave up": (Calls, "cancel", _given_up_is_forgotten),
     # clocks and links
     "clock never merged": (Com, "clock_at_least", _ignore_clocks),
