@@ -26,9 +26,9 @@ from framework.errors import (
 from framework.version import __version__
 
 if TYPE_CHECKING:
-    from framework.orb.client import ALL, FIRST, AsyncOrb, Orb, connect
+    from framework.orb.client import ALL, FIRST, AsyncOrb, Orb, connect, quorum
 
-_LATE = dict.fromkeys(("ALL", "FIRST", "AsyncOrb", "Orb", "connect"), "framework.orb.client")
+_LATE = dict.fromkeys(("ALL", "FIRST", "AsyncOrb", "Orb", "connect", "quorum"), "framework.orb.client")
 
 
 def __getattr__(name: str) -> Any:
@@ -60,4 +60,5 @@ __all__ = [
     "conflict_matrix",
     "connect",
     "method",
+    "quorum",
 ]

@@ -1,7 +1,7 @@
 """``obo certs init``, ``renew``, ``show``: the certificates of a cluster."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -10,11 +10,7 @@ from rich.table import Table
 from framework.cli.where import CLUSTER, ConfigFile, nodes
 from framework.errors import BadRequest
 from framework.ids import check_name
-from framework.net.files import write
 from framework.orb.config import split_address
-
-if TYPE_CHECKING:
-    from framework.net.certs import Authority, Pair
 
 app = typer.Typer(help="Make the CA and the certificates of a cluster, and look at them.", no_args_is_help=True)
 
@@ -30,31 +26,24 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace what is there, also the CA and all tokens.")] = False,
 ) -> None:
     """Make a CA, a certificate for each node, and a directory for clients: certificate and token."""
-    from framework.net import tokens
-    from framework.net.certs import Authority
+    from framework.net.issue import issue
 
     hosts = _hosts(config)
     files = [out / n for n in ("ca.pem", "ca.key", "tokens.toml", *(f"{h}.{e}" for h in hosts for e in ("pem", "key")))]
     there = [f for f in (*files, out / "client") if f.exists()]
     if there and not force:
         raise BadRequest(f"{there[0]} is there already: obo certs renew keeps the CA, --force replaces everything")
-    authority = Authority.new(days)
-    _directory(out, 0o755)
-    _write_pair(out / "ca.pem", out / "ca.key", authority.pair)
-    _write(authority, hosts, out, days)
-    (out / "tokens.toml").unlink(missing_ok=True)
-    token = tokens.add(out / "tokens.toml", "client", "call")
-    write(out / "client" / "token", f"{token}\n".encode(), secret=True, replace=True)
+    issue(hosts, out, days)
     _tell(config, out, hosts)
 
 
 @app.command()
 def renew(config: ConfigFile = CLUSTER, out: Out = Path("certs"), days: Days = 365) -> None:
     """New certificates for all nodes and for clients, by the CA that is there; also for nodes that are new."""
-    from framework.net.certs import Authority
+    from framework.net.issue import reissue
 
     hosts = _hosts(config)
-    _write(Authority.read(out / "ca.pem", out / "ca.key"), hosts, out, days)
+    reissue(hosts, out, days)
     print(f"{out}: new certificates for {', '.join(hosts)} and for clients; restart the nodes one by one")
 
 
@@ -78,27 +67,6 @@ def _hosts(config: Path) -> dict[str, str]:
     """By node, the host at which it is dialled."""
     found = nodes(config)
     return {check_name(name, "node name"): split_address(found[name], f"[nodes] {name}")[0] for name in found}
-
-
-def _write(authority: "Authority", hosts: dict[str, str], out: Path, days: int) -> None:
-    for name, host in hosts.items():
-        _write_pair(out / f"{name}.pem", out / f"{name}.key", authority.node(name, [host], days))
-    client = out / "client"
-    _directory(client, 0o700)
-    write(client / "ca.pem", authority.pair.cert, secret=False, replace=True)
-    _write_pair(client / "cert.pem", client / "key.pem", authority.client("client", days))
-
-
-def _write_pair(cert: Path, key: Path, pair: "Pair") -> None:
-    write(key, pair.key, secret=True, replace=True)
-    write(cert, pair.cert, secret=False, replace=True)
-
-
-def _directory(path: Path, mode: int) -> None:
-    try:
-        path.mkdir(mode, parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadRequest(f"{path}: {error.strerror}") from None
 
 
 def _tell(config: Path, out: Path, hosts: dict[str, str]) -> None:

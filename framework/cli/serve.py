@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("framework.serve")
 
+FAULT = 70  # exit code: the framework has a fault, and its node stopped by itself (EX_SOFTWARE of sysexits.h)
+
 
 def run(
     node: Annotated[str, typer.Option(metavar="NAME", envvar="OBO_NODE", help="Which of the nodes this is.")],
@@ -57,17 +59,18 @@ def run(
     gc.freeze()  # what is there now stays; of what comes, nearly nothing is in a cycle: look for those seldom
     gc.set_threshold(50_000, 20, 100)
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(_serve(lambda: Node(cluster, node, where, insecure), drain))
-    _leave(node)
+        code = runner.run(_serve(lambda: Node(cluster, node, where, insecure), drain))
+    _leave(node, code)
+    raise typer.Exit(code)
 
 
-def _leave(node: str) -> None:
+def _leave(node: str, code: int) -> None:
     """Python waits at the end for threads that perform methods; a method that never ends must not keep the node."""
     sys.stdout.flush()
     if any(t.name.startswith(f"obo-{node}") and _stays(t) for t in threading.enumerate()):
         log.warning("a method is still being performed; it is left alone")
         logging.shutdown()
-        os._exit(0)
+        os._exit(code)
 
 
 def _stays(thread: threading.Thread) -> bool:
@@ -75,7 +78,7 @@ def _stays(thread: threading.Thread) -> bool:
     return thread.is_alive()
 
 
-async def _serve(make: "Callable[[], Node]", drain: float) -> None:
+async def _serve(make: "Callable[[], Node]", drain: float) -> int:
     node = make()
     loop = asyncio.get_running_loop()
     asked, at_once = asyncio.Event(), asyncio.Event()
@@ -87,7 +90,21 @@ async def _serve(make: "Callable[[], Node]", drain: float) -> None:
         loop.add_signal_handler(number, stop)
     await node.start()
     print(f"{node.name} is ready on {node.address}", flush=True)
-    await asked.wait()
+    failed = asyncio.ensure_future(node.has_failed.wait())
+    await asyncio.wait((failed, asyncio.ensure_future(asked.wait())), return_when=asyncio.FIRST_COMPLETED)
+    if not failed.done():
+        await _drain(node, drain, at_once)
+    failed.cancel()
+    await node.stop()
+    if node.failed is not None:
+        why = f"{type(node.failed).__name__}: {node.failed}"
+        print(f"{node.name} has failed and stopped: {why} (traceback above)", file=sys.stderr, flush=True)
+        return FAULT
+    print(f"{node.name} has stopped", flush=True)
+    return 0
+
+
+async def _drain(node: "Node", drain: float, at_once: asyncio.Event) -> None:
     log.info("draining; once more stops at once")
     draining = asyncio.ensure_future(node.drain())
     hurry = asyncio.ensure_future(at_once.wait())
@@ -96,5 +113,3 @@ async def _serve(make: "Callable[[], Node]", drain: float) -> None:
         log.warning("stopped with %s", what)
     draining.cancel()
     hurry.cancel()
-    await node.stop()
-    print(f"{node.name} has stopped", flush=True)

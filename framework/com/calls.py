@@ -190,7 +190,7 @@ class Calls:
     def _forget_below(self, session: Caller, done: int) -> None:
         """The client does not want the answers of these calls, also those that it never collected."""
         calls = session.calls
-        if not calls or next(iter(calls)) >= done:  # they stand in the order of their numbers
+        if not done or not calls or next(iter(calls)) >= done:  # they stand in the order of their numbers
             return
         for number in [n for n, c in calls.items() if n < done and c.receipt is None]:
             self._waiting.pop(calls.pop(number).group, None)
@@ -353,9 +353,18 @@ class Calls:
                 self._give_up(*what, now)
             elif what in self._waiting:
                 caller, call = self._waiting[what]
-                if call.receipt is not None and call.deadline is not None and call.deadline <= now:
-                    self._receive(caller, call, tuple(call.got.values()), False)
+                if call.deadline is not None and call.deadline <= now:
+                    self._expired(caller, call)
         self.relieve()  # who waited behind a call that was given up
+
+    def _expired(self, caller: Caller, call: Call) -> None:
+        """The end of an instance does not wait for what it has given up, by its deadline or before."""
+        if call.receipt is not None or call.received:
+            call.silent.clear()
+        if call.receipt is not None:
+            self._receive(caller, call, tuple(call.got.values()), False)
+        elif isinstance(caller, Instance):
+            self.com.hosts[caller.sid.replica].try_end(caller)
 
     def _give_up(self, client: str, call: int, now: float) -> None:
         """A client call that waits for a peer past its deadline: it has not left and never will."""
@@ -372,24 +381,20 @@ class Calls:
         if not self._backlog[client]:
             del self._backlog[client]
 
-    # nobody waits any more
-
     def cancel(self, event: Cancel, now: float) -> None:
         who = event.caller
-        waiting = self._postponed_call(who, event.call)
-        if waiting is not None:
+        if (waiting := self._postponed_call(who, event.call)) is not None:
             self._take_back(str(who), waiting)
             self.relieve()
-            return
         caller = self.callers.get(who) if isinstance(who, Sid) else self.sessions.get(who)
         call = caller.calls.get(event.call) if caller is not None else None
         if caller is None or call is None:
-            return  # its answer crossed with this
+            return  # it has not left, or its answer crossed with this
         recall(self.com, call)
         if call.receipt is not None:
             call.receipt = None
             self._now_waits(caller, None)
         call.received = True
-        if caller.client or call.finished:  # an instance ends only when each object that it called has answered
+        if caller.client or call.finished:  # an instance ends when it is answered, or its deadline has passed
             self._waiting.pop(call.group, None)
             del caller.calls[call.number]

@@ -58,6 +58,11 @@ class Context:
         """After sending m to a replica the entry is just {m}: m itself waits for what it replaced."""
         self.entries[at] = {mark}
 
+    def remove(self, at: Replica, mark: Mark) -> None:
+        self.entries[at].remove(mark)
+        if not self.entries[at]:
+            del self.entries[at]
+
     def drop(self, at: Replica) -> None:
         self.entries.pop(at, None)
 

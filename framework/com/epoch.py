@@ -7,22 +7,43 @@ compatible instances do not inherit each other's history. That is what the cid i
 The footprints of instances still running when an epoch opens belong to the new one as well. They need no copying: what
 conflicts with a running instance cannot start; when that one commits, its footprint is added to the epoch that is then
 current, the one its context goes to.
+
+What is passed on stays small. Let p and q be conflicting requests, both agreed at a replica r, and p's stamp the lower:
+then p is delivered before q at r as it was here. So when q's epoch is closed, q at r stands for p at r, as a request
+stands for those that its sender knew (PROTOCOL §4). Else a line of n conflicting calls in flight would drag n marks
+along with each response.
 """
 
+from typing import NamedTuple
+
 from framework.com.context import Context, Known
-from framework.com.messages import WireContext
-from framework.ids import Sid
+from framework.com.messages import Mark, WireContext
+from framework.ids import Replica, Sid, Stamp
 
 #: An epoch may be closed early at any time: that only orders more. It keeps the set of slots bounded.
 BOUND = 4096
 
 
+class Agreed(NamedTuple):
+    """A request that is agreed elsewhere, too: its slots and its stamp there, and its marks."""
+
+    places: tuple[str, ...]
+    meets: tuple[str, ...]
+    stamp: Stamp
+    marks: WireContext
+
+    def follows(self, other: "Agreed") -> bool:
+        return other.stamp < self.stamp and any(slot in other.places for slot in self.meets)
+
+
 class Epoch:
-    __slots__ = ("_commits", "_known", "base", "base_wire", "bound", "cid", "context", "slots")
+    __slots__ = ("_agreed", "_commits", "_known", "_of", "base", "base_wire", "bound", "cid", "context", "slots")
 
     def __init__(self, known: Known, bound: int = BOUND) -> None:
         self._known = known
         self._commits = 0
+        self._agreed: list[Agreed] = []  # committed in this epoch
+        self._of: dict[tuple[Replica, Mark], Agreed] = {}  # those behind the marks of base
         self.bound = bound
         self.cid: Sid | None = None
         self.slots: set[str] = set()  # places of the footprints of this epoch
@@ -39,9 +60,11 @@ class Epoch:
         assert self.cid is not None
         return self.cid
 
-    def commit(self, places: tuple[str, ...], *contexts: WireContext) -> None:
+    def commit(self, places: tuple[str, ...], *contexts: WireContext, agreed: Agreed | None = None) -> None:
         """An instance ends well: its footprint and its context are part of the current epoch."""
         self._carry(places)
+        if agreed is not None:
+            self._agreed.append(agreed)
         for context in contexts:
             self.context.merge_wire(context)
         self._commits += 1
@@ -57,7 +80,27 @@ class Epoch:
     def _open(self, sid: Sid) -> None:
         self.cid = sid
         self.slots.clear()
+        self._replace()
         self.base.merge(self.context)
         self.base.prune(self._known)
+        if self._agreed:
+            self._remember()
         self.base_wire = self.base.wire()
         self.context = Context()
+
+    def _replace(self) -> None:
+        """Drop from base what requests of this epoch stand for."""
+        for new in self._agreed:
+            for at, _ in new.marks:
+                for mark in tuple(self.base.entries.get(at, ())):
+                    old = self._of.get((at, mark))
+                    if old is not None and new.follows(old):
+                        self.base.remove(at, mark)
+
+    def _remember(self) -> None:
+        for new in self._agreed:
+            for at, marks in new.marks:
+                self._of[at, marks[0]] = new
+        self._agreed.clear()
+        base = self.base.entries
+        self._of = {k: v for k, v in self._of.items() if k[0] in base and k[1] in base[k[0]]}

@@ -7,8 +7,9 @@ from framework.com import order as orders
 from framework.com.caller import Caller
 from framework.com.context import Context
 from framework.com.entry import Entry
-from framework.com.epoch import Epoch
-from framework.com.events import Agreed, Completed, Deliver, Duplicate, Ended, Landed, Proposed, Stop
+from framework.com.epoch import Agreed, Epoch
+from framework.com.events import Agreed as AgreedEffect
+from framework.com.events import Completed, Deliver, Duplicate, Ended, Landed, Proposed, Stop
 from framework.com.messages import Ancestor, Announce, Dest, Known, Mark, Proposal, Request, Response, WireContext
 from framework.com.order import Order
 from framework.com.replies import Replies, Reply
@@ -65,8 +66,9 @@ class Instance(Caller):
         return len(self._mine)
 
     def brought(self, request: Request) -> tuple[WireContext, WireContext]:
-        """What its request brought to this replica."""
-        return request.context, self.siblings
+        """What its request brought to this replica. At each destination it stands for what it waits for there."""
+        dests = self.entry.dests
+        return tuple([at for at in request.context if at[0] not in dests]), self.siblings
 
 
 class Host:
@@ -157,7 +159,7 @@ class Host:
                     self._spread(entry, Known(self.com.view, entry.group, self.replica))
                 elif self.com.told:
                     assert entry.stamp is not None
-                    self.com.tell(Agreed(self.replica, entry.group, entry.stamp, way(entry)))
+                    self.com.tell(AgreedEffect(self.replica, entry.group, entry.stamp, way(entry)))
             out = self.order.out
         if self._held:
             held, self._held = self._held, []
@@ -280,12 +282,15 @@ class Host:
         places = instance.entry.places
         if not places:
             return
-        if instance.acted:
-            self.epoch.commit(places, instance.leaves(self.com.known))
-        elif instance.entry.footprint.readonly:
+        if instance.entry.footprint.readonly and not instance.acted:
             self.epoch.commit(places)
-        else:
-            self.epoch.commit(places, *instance.brought(request))
+            return
+        agreed = None
+        if request.ordered and request.copies == 1:
+            assert instance.entry.stamp is not None
+            agreed = Agreed(places, instance.entry.meets, instance.entry.stamp, instance.siblings)
+        contexts = (instance.leaves(self.com.known),) if instance.acted else instance.brought(request)
+        self.epoch.commit(places, *contexts, agreed=agreed)
 
     def cancel(self, group: GroupId) -> None:
         """Nobody waits for this request any more. It keeps its place, but is not performed when its turn comes; if it

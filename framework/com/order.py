@@ -29,6 +29,7 @@ from framework.com.direct import direct, start
 from framework.com.entry import LOWEST, Entry, line_of, part_of
 from framework.com.messages import Dest, Mark, Request
 from framework.com.past import Past
+from framework.com.reason import Reason, conflict, held, no_agreement
 from framework.footprint import Footprint, Relation
 from framework.ids import GroupId, Invocation, Replica, Stamp, object_of
 
@@ -153,19 +154,18 @@ class Order:
         entry = self._by_mark.get(mark)
         return entry.void or entry.started if entry else self.past.is_delivered(mark)
 
-    def blockers(self, entry: Entry) -> str:
+    def blockers(self, entry: Entry) -> Reason:
         """Why a request waits, for people."""
         if entry.request is None:
-            return "announced, not here yet"
+            return Reason("announced, not here yet")
         if entry.proposal is None:
-            return f"held for {self._unordered(entry)}"
+            return held(self._unordered(entry))
         if entry.stamp is None or not entry.safe:
-            missing = set(entry.dests) - set(entry.proposals or ())
-            return f"no agreement yet, missing {sorted(missing) or 'known'}"
+            return no_agreement(entry)
         undelivered = self._undelivered(entry)
         if undelivered is not None:
-            return f"its predecessor {undelivered} is not delivered"
-        return f"conflicts with {self.ahead.blocker(entry)}"
+            return Reason(f"its predecessor {undelivered} is not delivered", (undelivered,))
+        return conflict(self.ahead.blocker(entry))
 
     # the way of a request
 

@@ -1,15 +1,17 @@
 """``@method``: the mark that makes a function callable from outside.
 
 The decorator returns the function itself, for direct calls in unit tests. For mypy and editors it keeps its signature
-and gets what a proxy of the object offers beside the call. What was said is kept beside it; ``build`` reads it when
+and gets what a proxy of the object offers beside the call: taken from an object what one of ``Orb`` offers, taken from
+the class what one of ``AsyncOrb`` does. What was said is kept beside it; ``build`` reads it when
 the class is made.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from uuid import UUID
 
 from framework.errors import DeclarationError
 
@@ -18,6 +20,8 @@ KeySpec = str | tuple[str, ...] | Mapping[str, str] | Callable[..., object]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+D_co = TypeVar("D_co", covariant=True)
 
 _MARK = "__obo_method__"
 
@@ -38,7 +42,7 @@ class Mark:
 
 
 class Invocable(Protocol[P, R]):
-    """A method as a caller sees it. On the object itself it is an ordinary method; on a proxy it has all of these."""
+    """A method of a proxy of ``Orb``. On the object itself it is an ordinary method."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
     def submit(self, *args: P.args, **kwargs: P.kwargs) -> "Future[R]": ...
@@ -49,22 +53,71 @@ class Invocable(Protocol[P, R]):
     ) -> "Invocable[P, R]": ...
 
 
-class Declared(Protocol[P, R]):
-    """What type checkers know of a decorated function: the signature it had, and what a proxy adds to it."""
+class Later(Awaitable[R_co], Protocol[R_co]):
+    """What ``submit`` gives to coroutines: an ``asyncio.Future``, which this room does not know."""
 
-    def __call__(self, me: Any, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    def result(self) -> R_co: ...
+    def exception(self) -> BaseException | None: ...
+    def done(self) -> bool: ...
+    def cancel(self) -> bool: ...
+    def cancelled(self) -> bool: ...
+
+
+class Awaited(Protocol[P, R_co]):
+    """A method of a proxy of ``AsyncOrb``."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]: ...
+    def submit(self, *args: P.args, **kwargs: P.kwargs) -> Later[R_co]: ...
+    def oneway(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, None]: ...
+    def request(self, *args: P.args, **kwargs: P.kwargs) -> Any: ...
+    def with_(
+        self, *, timeout: float | None = None, receipt: Any = None, to: Sequence[str] | None = None
+    ) -> "Awaited[P, R_co]": ...
+
+
+class Me(Protocol):
+    """An ``Object``, told by what only these have."""
+
+    def now(self) -> float: ...
+    def uuid(self) -> UUID: ...
+
+
+class OfClass(Awaited[P, R_co], Protocol[P, R_co, D_co]):
+    """A method taken from the class: that is the type which proxies of ``AsyncOrb`` have. With an object as first
+    argument it is the function itself."""
+
     @overload
-    def __get__(self, instance: None, owner: type) -> "Declared[P, R]": ...
+    def __call__(self, me: Me, /, *args: P.args, **kwargs: P.kwargs) -> D_co: ...
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]: ...
+
+
+class Declared(Protocol[P, R, D_co]):
+    """What type checkers know of a decorated function: the signature it had, and what proxies add to it. ``D`` is what
+    the function itself returns: of an ``async def`` a coroutine, while a synchronous caller gets the result."""
+
+    def __call__(self, me: Any, /, *args: P.args, **kwargs: P.kwargs) -> D_co: ...
+    @overload
+    def __get__(self, instance: None, owner: type) -> OfClass[P, R, D_co]: ...
     @overload
     def __get__(self, instance: object, owner: type) -> Invocable[P, R]: ...
 
 
 class Decorator(Protocol):
-    def __call__(self, function: Callable[Concatenate[Any, P], R], /) -> Declared[P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /
+    ) -> Declared[P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Any, P], R], /) -> Declared[P, R, R]: ...
 
 
 @overload
-def method(function: Callable[Concatenate[Any, P], R], /) -> Declared[P, R]: ...
+def method(
+    function: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /
+) -> Declared[P, R, Coroutine[Any, Any, R]]: ...
+@overload
+def method(function: Callable[Concatenate[Any, P], R], /) -> Declared[P, R, R]: ...
 @overload
 def method(*, readonly: bool = False, key: KeySpec | None = None) -> Decorator: ...
 def method(function: Any = None, /, *, readonly: bool = False, key: KeySpec | None = None) -> Any:

@@ -3,7 +3,8 @@
 The com layer numbers frames and keeps them until they are acknowledged (PROTOCOL §6). So a line may lose a frame: it
 drops what it is given while there is no stream, or while a stream takes nothing. A new stream begins with
 ``connected``, which sends again what was lost. What is not lost is batching: Writable is given only when the stream
-has taken the frame before, so all that came up meanwhile is one frame.
+has taken the frame before, so all that came up meanwhile is one frame; and a little later still while many frames are
+on their way.
 """
 
 import asyncio
@@ -21,12 +22,21 @@ log = logging.getLogger(__name__)
 MOST_WAITING = 512
 
 
+#: Seconds in which messages gather for one frame, when frames follow close upon each other: to write and read one costs
+#: as much as many messages in it.
+GATHER = 0.001
+
+
 class Driver(Protocol):
     """Who owns the com layer. Every method is called on the loop and carries out the effects before it returns."""
 
     def arrived(self, peer: Node, data: bytes) -> None: ...
     def connected(self, peer: Node) -> None: ...
     def writable(self, peer: Node) -> None: ...
+
+    def hurried(self, peer: Node) -> bool:
+        """Are so many frames on their way to this peer that the next one had better take more along?"""
+        ...
 
 
 class Line:
@@ -86,6 +96,8 @@ class Line:
     async def _write(self, write: Callable[[bytes], Awaitable[None]], mine: "asyncio.Future[str]") -> None:
         while self._stream is mine:
             if self._woken and not self._out:
+                if self._driver.hurried(self.peer):
+                    await asyncio.sleep(GATHER)
                 self._woken = False
                 self._driver.writable(self.peer)
             if self._out:

@@ -40,7 +40,7 @@ def server(max_message: int = MAX_MESSAGE) -> Options:
     return [
         *_sizes(max_message),
         *_KEEPALIVE,
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", 1000),
+        ("grpc.http2.min_ping_interval_without_data_ms", 1000),  # else who pings an idle stream is sent away after 20 s
         ("grpc.server.max_pending_requests", 100_000),  # else random CANCELLED beyond about 1000
         ("grpc.server.max_pending_requests_hard_limit", 200_000),
         ("grpc.so_reuseport", 0),  # a port that is taken is an error, not a shared one

@@ -7,18 +7,20 @@ once, loudly, and so is its return.
 import asyncio
 import logging
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import grpc
 import grpc.aio
 from tenacity import AsyncRetrying, RetryCallState, wait_random_exponential
 
+from framework.errors import BadMessage
 from framework.ids import Node
 from framework.net import options
 from framework.net.line import Driver, Line
 from framework.net.pieces import reader, writer
 from framework.net.security import OPEN, Credentials, distrust, peer_fault
+from framework.net.wire.com_pb2 import Explanation, Question
 from framework.net.wire.com_pb2_grpc import LinkServicer, LinkStub, add_LinkServicer_to_server
 
 log = logging.getLogger(__name__)
@@ -50,6 +52,7 @@ class Peers:
         self._max_message = max_message
         self._credentials = credentials
         self.lines = {peer: Line(peer, driver) for peer in addresses if peer != node}
+        self.explain: Callable[[bytes], bytes] = _explains_nothing  # answers a peer's question
         self._stopping = False
         self._dialling: list[asyncio.Task[None]] = []
 
@@ -122,24 +125,56 @@ class Peers:
             why = await line.carry(reader(call), writer(call, self._max_message))
             return why, asyncio.get_running_loop().time() - began
 
+    # questions
+
+    async def ask(self, peer: Node, question: bytes, timeout: float) -> bytes:
+        """What ``explain`` of a peer says; NotReached if it says nothing. Questions are rare: a channel for each."""
+        if not self.up(peer):
+            raise NotReached("cannot be reached")
+        said = hello(self.node, self._view)
+        try:
+            async with self._credentials.channel(self._addresses[peer], self._max_message, peer) as channel:
+                asking = LinkStub(channel).Explain(
+                    Question(data=question), metadata=said, timeout=timeout, wait_for_ready=True
+                )
+                return bytes((await asking).data)
+        except grpc.aio.AioRpcError as error:
+            raise NotReached(f"does not answer: {error.details()}") from None
+
+    async def asked(self, question: Question, context: Any) -> Explanation:
+        await self._admit(context, False)
+        try:
+            return Explanation(data=self.explain(question.data))
+        except BadMessage as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            raise
+
     # accepting
 
     async def accept(self, context: Any) -> None:
+        peer = await self._admit(context, True)
+        await context.send_initial_metadata(hello(self.node, self._view))
+        why = "its connection broke"  # then gRPC cancels this
+        try:
+            why = await self.lines[peer].carry(reader(context), writer(context, self._max_message))
+        finally:
+            if not self._stopping:
+                log.warning("%s is lost: %s", peer, why)
+
+    async def _admit(self, context: Any, dials: bool) -> Node:
+        """Which peer makes this RPC; ends it if that is none of ours."""
         said = dict(context.invocation_metadata())
         peer = Node(str(said.get(NODE, "")))
-        fault = self._fault(peer, str(said.get(VIEW, ""))) or peer_fault(context, peer, self._credentials.tls)
+        fault = self._fault(peer, str(said.get(VIEW, "")), dials) or peer_fault(context, peer, self._credentials.tls)
         if fault:
-            log.warning("a stream is refused: %s", fault)
+            log.warning("a %s is refused: %s", "stream" if dials else "question", fault)
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, fault)
-        await context.send_initial_metadata(hello(self.node, self._view))
-        why = await self.lines[peer].carry(reader(context), writer(context, self._max_message))
-        if not self._stopping:
-            log.warning("%s is lost: %s", peer, why)
+        return peer
 
-    def _fault(self, peer: Node, view: str) -> str:
+    def _fault(self, peer: Node, view: str, dials: bool) -> str:
         if peer not in self.lines:
             return f"{peer!r} is not a peer of {self.node}"
-        if peer > self.node:
+        if dials and peer > self.node:
             return f"{self.node} dials {peer}, not the other way round"
         if view != str(self._view):
             return f"{peer} is in view {view or '?'}, {self.node} in view {self._view}"
@@ -152,6 +187,13 @@ class _Acceptor(LinkServicer):
 
     async def Exchange(self, request_iterator: Any, context: Any) -> None:  # noqa: N802  # the name is in com.proto
         await self._peers.accept(context)
+
+    async def Explain(self, request: Question, context: Any) -> Explanation:  # noqa: N802
+        return await self._peers.asked(request, context)
+
+
+def _explains_nothing(question: bytes) -> bytes:
+    raise BadMessage("nobody answers questions here")
 
 
 def hello(node: Node, view: int) -> tuple[tuple[str, str], ...]:

@@ -22,6 +22,7 @@ from framework.com.receipt import CREC, DREC, Receipt
 from framework.declare import Object
 from framework.errors import BadRequest
 from framework.net.security import Access, Credentials, client
+from framework.orb import inputs
 from framework.orb.config import split_address
 from framework.orb.home import TIMEOUT, Home
 from framework.orb.loops import new_loop
@@ -37,11 +38,17 @@ ALL: Receipt = CREC
 FIRST: Receipt = DREC
 
 
+def quorum(r: int) -> Receipt:
+    """``r`` replies of each object."""
+    return Receipt("quorum", inputs.count(r))
+
+
 class Orb(Face):
     """Objects for a program of threads. Made by ``connect``."""
 
     def __init__(self, addresses: str | Sequence[str], timeout: float = TIMEOUT, **access: Unpack[Access]) -> None:
         places = parse_addresses(addresses)
+        timeout = inputs.seconds(timeout, "connect: timeout")
         credentials = client(access, places)
         self._loop = _background()
         self._home: Home = self._run(_made(places, timeout, credentials))
@@ -127,7 +134,7 @@ class AsyncOrb(Face):
     def __init__(self, addresses: str | Sequence[str], timeout: float = TIMEOUT, **access: Unpack[Access]) -> None:
         self._addresses = parse_addresses(addresses)
         self._credentials = client(access, self._addresses)
-        self._timeout = timeout
+        self._timeout = inputs.seconds(timeout, "AsyncOrb: timeout")
 
     async def __aenter__(self) -> Self:
         self._home = Home(self._addresses, self._timeout, self._credentials)
@@ -158,6 +165,15 @@ class AsyncOrb(Face):
             await self._home.room()
         return finish(self._home.send(act))
 
+    @overload
+    def object(self, cls: type[T], name: str) -> type[T]: ...
+    @overload
+    def object(self, cls: str) -> Any: ...
+    def object(self, cls: type[T] | str, name: str | None = None) -> Any:
+        """A proxy: typed by a class, or by name alone. For type checkers the proxy is the class itself: there a method
+        taken from the class is one to be awaited (``declare/marks.py``); an object of it is what ``Orb`` gives."""
+        return self._proxy(cls, name)
+
     async def look(self, what: Literal["objects", "status"]) -> Any:
         return await self._home.look(what)
 
@@ -167,13 +183,15 @@ class AsyncOrb(Face):
 
 
 def parse_addresses(addresses: str | Sequence[str]) -> list[str]:
-    found = [a.strip() for a in addresses.split(",")] if isinstance(addresses, str) else list(addresses)
-    found = [a for a in found if a]
-    if not found:
+    found: Sequence[object] = addresses.split(",") if isinstance(addresses, str) else addresses
+    if not isinstance(found, Sequence) or not all(isinstance(a, str) for a in found):
+        raise BadRequest(f'connect({addresses!r:.80}): write connect("host:port,host:port"), or a list of such texts')
+    places = [a for a in (str(a).strip() for a in found) if a]
+    if not places:
         raise BadRequest('no address: write connect("host:port,host:port")')
-    for address in found:
+    for address in places:
         split_address(address, "connect")
-    return found
+    return places
 
 
 def _refuse_here() -> Never:

@@ -67,8 +67,15 @@ class Dispatch:
         performance.resident.performed += completed.ok
         self._stage.feed(completed)
 
-    def received(self, effect: Received) -> None:
-        self._running[effect.caller].received(effect)
+    def received(self, effect: Received, why: str) -> None:
+        performance = self._running.get(effect.caller)
+        if performance is not None:  # it may have ended while somebody found out why its call is late
+            performance.received(effect, why)
+
+    def since(self, sid: Sid) -> float:
+        """Seconds for which an instance has been performed."""
+        performance = self._running.get(sid)
+        return self._stage.loop.time() - performance.began if performance is not None else 0.0
 
     async def stop(self) -> None:
         """At once: what is still being performed has no end, neither here nor for others."""

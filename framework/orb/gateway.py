@@ -38,6 +38,7 @@ from framework.orb import looking
 from framework.orb.as_json import read_arguments, receipt_named, write_result
 from framework.orb.config import Config
 from framework.orb.guard import Caller, Guard
+from framework.orb.inputs import LONGEST
 from framework.orb.messages import Act, Ask, encode
 from framework.orb.naming import Naming
 from framework.orb.outcome import Outcome, Reply, replies
@@ -47,7 +48,6 @@ from framework.orb.told import describe_response, object_info
 log = logging.getLogger(__name__)
 
 TIMEOUT = 10.0
-LONGEST = 86_400.0
 MOST_IN_FLIGHT = 10_000
 
 SERVICES = tuple(
@@ -132,11 +132,11 @@ class Gateway:
     def __contains__(self, client: str) -> bool:
         return client in self._busy
 
-    def received(self, effect: Received) -> None:
+    def received(self, effect: Received, why: str) -> None:
         self._end(
             self._busy[effect.client],
             effect.call,
-            Answer(Outcome(effect.responses, effect.complete), self._session(effect.client)),
+            Answer(Outcome(effect.responses, effect.complete, why), self._session(effect.client)),
         )
 
     def accepted(self, effect: Accepted) -> None:

@@ -175,7 +175,7 @@ def _why(host: Host, entry: Entry) -> dict[str, str]:
         "request": str(entry.footprint),
         "call": str(entry.invocation or ""),
         "stage": _stage(entry),
-        "why": host.order.blockers(entry),
+        "why": str(host.order.blockers(entry)),
     }
 
 

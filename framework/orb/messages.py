@@ -89,6 +89,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, tag=2):
     number: int
     complete: bool
     responses: tuple[Response, ...]
+    why: str = ""  # it is not complete: who waited for whom
 
 
 class Refused(msgspec.Struct, array_like=True, frozen=True, tag=3):

@@ -5,6 +5,7 @@ majority; a ``readonly`` one by ucast to one replica; both can be changed per ca
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import msgspec
 
@@ -31,10 +32,16 @@ _map = msgspec.msgpack.Decoder(dict[str, object])
 class Naming:
     def __init__(self, config: Config) -> None:
         self._config = config
+        self._found: dict[tuple[str, str], tuple[Method, Placement]] = {}  # what is there; asked for with every call
 
     def method(self, name: str, method: str) -> Method:
         """NoSuchObject, NoSuchMethod if there is none."""
-        return self._config.declarations[self.find(name).name].method(method)
+        return (self._found.get((name, method)) or self._look_up(name, method))[0]
+
+    def _look_up(self, name: str, method: str) -> tuple[Method, Placement]:
+        placement = self.find(name)
+        found = self._found[name, method] = self._config.declarations[placement.name].method(method), placement
+        return found
 
     def find(self, name: str) -> Placement:
         """Where an object lives; NoSuchObject if there is none."""
@@ -49,25 +56,39 @@ class Naming:
         """What the com layer is to send. Its deadline, in the node's time, is for the driver to set."""
         if not act.parts:
             raise BadRequest("a transmission without any request")
-        several = act.transmission in ("mcast", "pcast")
-        parts = tuple(self._part(act, ask, several, time, deadline, pick) for ask in act.parts)
         way = act.transmission
+        several = way in ("mcast", "pcast")
+        parts = tuple([self._part(act, ask, several, time, deadline, pick) for ask in act.parts])
         if way is None:
             way = "pcast" if len(parts) > 1 else "ucast" if len(parts[0].replicas) == 1 else "mcast"
         receipt = (act.receipt or usual_receipt(parts)) if act.wait and act.kind != "oneway" else None
         return Submit(caller, number, act.kind, way, parts, receipt)
 
     def _part(self, act: Act, ask: Ask, several: bool, time: float, deadline: float | None, pick: Pick) -> Outgoing:
-        method = self.method(ask.object, ask.method)
+        method, placement = self._found.get((ask.object, ask.method)) or self._look_up(ask.object, ask.method)
         if act.kind == "oneway" and method.returns_value:
             raise BadRequest(f"{method.where} returns a value: call it, or submit it; one-way is for '-> None'")
         packed, values = _values(method, ask)
-        every = self._config.directory.find(ask.object).replicas
+        every = placement.replicas
         to = ask.to or every
-        if not ask.to and (act.transmission == "ucast" or (method.readonly and not several)):
+        if ask.to:
+            _check_places(act, method, ask.to, every)
+        elif act.transmission == "ucast" or (method.readonly and not several):
             to = (pick(every),)
         args = encode(Envelope(time, deadline, packed))
-        return Outgoing(ObjectName(ask.object), method.footprint(values), args, to)
+        return Outgoing(placement.name, method.footprint(values), args, to)
+
+
+def _check_places(act: Act, method: Method, to: Sequence[Replica], every: Sequence[Replica]) -> None:
+    unknown = [r for r in to if r not in every]
+    if unknown:
+        raise BadRequest(f"{method.where}: there is no replica {unknown[0]}; its replicas are {', '.join(every)}")
+    left_out = [r for r in every if r not in to]
+    if left_out and act.transmission is None and not method.readonly:
+        raise BadRequest(
+            f"{method.where} changes the object, and to= leaves out {', '.join(left_out)}: the replicas would differ. "
+            "Leave out to=; or say by ucast or mcast that you mean it"
+        )
 
 
 def usual_receipt(parts: Sequence[Outgoing]) -> Receipt:
@@ -75,7 +96,10 @@ def usual_receipt(parts: Sequence[Outgoing]) -> Receipt:
     if len(parts) > 1:
         return CREC
     count = len(parts[0].replicas)
-    return SREC if count == 1 else majority(count)
+    return SREC if count == 1 else _majority(count)
+
+
+_majority = cache(majority)
 
 
 def _values(method: Method, ask: Ask) -> tuple[bytes, tuple[object, ...]]:

@@ -64,10 +64,10 @@ class NestedCalls:
             self._waits = None
             raise
 
-    def received(self, effect: Received) -> None:
+    def received(self, effect: Received, why: str) -> None:
         if self._waits is not None and self._waits[0] == effect.call:
             settle, self._waits = self._waits[1], None
-            settle(Outcome(effect.responses, effect.complete))
+            settle(Outcome(effect.responses, effect.complete, why))
             if not effect.complete:  # nobody waits any more; the com layer is busy with this effect
                 self.performance.stage.loop.call_soon(self.give_up, effect.call)
 

@@ -17,6 +17,7 @@ import msgspec
 from framework.com.core import Com
 from framework.com.events import (
     Accepted,
+    AnyEffect,
     AnyEvent,
     Arrived,
     Connected,
@@ -30,7 +31,7 @@ from framework.com.events import (
     Writable,
 )
 from framework.com.link import Timing
-from framework.errors import Unavailable
+from framework.errors import OboError, Unavailable
 from framework.ids import Node as NodeName
 from framework.ids import Replica, object_of
 from framework.net import options
@@ -39,6 +40,7 @@ from framework.net.security import Credentials, listen
 from framework.orb import looking
 from framework.orb.config import Config
 from framework.orb.dispatch import Dispatch
+from framework.orb.explain import Explainer
 from framework.orb.gateway import Gateway
 from framework.orb.guard import Guard
 from framework.orb.naming import Naming
@@ -51,8 +53,9 @@ from framework.trace.still_open import open_calls, open_links
 log = logging.getLogger(__name__)
 
 TICK = 0.02
-#: Streams are reliable while they stand: a frame is sent again when one breaks, and else only after long silence.
-TIMING = Timing(delta=0.05, ask_after=0.5, resend_after=1.0)
+HURRIED = 4  # frames on their way to a peer: then the next one waits a little, to be larger
+#: Streams are reliable while they stand: a frame is sent again when one breaks, and else only after very long silence.
+TIMING = Timing(delta=0.05, ask_after=0.5, resend_after=20.0)
 
 
 class Node:
@@ -74,6 +77,8 @@ class Node:
         view = config.directory.view.version
         mine = Credentials(self._tls)
         self.peers = Peers(self.name, config.addresses, view, self, config.serve.max_message, mine)
+        self.explainer = Explainer(self.com, self.peers, self.dispatch.since)
+        self.peers.explain = self.explainer.asked
         self.sessions = Sessions(
             self.name,
             view,
@@ -86,6 +91,11 @@ class Node:
             config.serve.limits,
         )
         self.gateway = Gateway(self.name, config, self.feed, self.naming, self.com.session, self.guard)
+        self.failed: Exception | None = None  # why it stopped by itself
+        self.has_failed = asyncio.Event()  # the same, to wait for
+        self._step = self.com.step
+        self._time: Callable[[], float]  # from start on
+        self._stopping: asyncio.Task[None] | None = None
         self._server: Any = None
         self._ticking: asyncio.Task[None] | None = None
         self._carry: dict[type[Any], Callable[[Any], None]] = {
@@ -101,22 +111,51 @@ class Node:
     # the way into the com layer, and out of it
 
     def feed(self, event: AnyEvent) -> None:
-        effects = self.com.step(event, asyncio.get_running_loop().time())
-        for effect in effects:
-            if self.tracing is not None:
-                self.tracing.effect(effect)
-            carry = self._carry.get(type(effect))
-            if carry is not None:
-                carry(effect)
+        try:
+            effects = self._step(event, self._time())
+        except OboError:
+            raise  # nothing has changed
+        except Exception as error:
+            self._fail(error)
+            return
+        try:
+            for effect in effects:
+                if self.tracing is not None:
+                    self.tracing.effect(effect)
+                kind = type(effect)
+                if kind in self._carry:
+                    self._carry[kind](effect)
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """Nobody knows what state the com layer is in: from here on this node says nothing more, as if it had crashed.
+        Peers and clients see their streams end; clients go on at another node."""
+        if self.failed is not None:
+            return
+        self.failed = error
+        self._step = _deaf
+        log.critical("a fault of the framework: the node stops at once", exc_info=error)
+        self.sessions.draining = True
+        self.gateway.drain()
+        if self._stopping is None:
+            self._stopping = asyncio.ensure_future(self._stop())
+        self.has_failed.set()
 
     def _accepted(self, effect: Accepted) -> None:
         (self.gateway if effect.client in self.gateway else self.sessions).accepted(effect)
 
     def _received(self, effect: Received) -> None:
-        if effect.client:
-            (self.gateway if effect.client in self.gateway else self.sessions).received(effect)
+        if effect.complete:
+            self._answer(effect, "")
         else:
-            self.dispatch.received(effect)
+            self.explainer.explain(effect, self._answer)
+
+    def _answer(self, effect: Received, why: str) -> None:
+        if effect.client:
+            (self.gateway if effect.client in self.gateway else self.sessions).received(effect, why)
+        else:
+            self.dispatch.received(effect, why)
 
     def arrived(self, peer: NodeName, data: bytes) -> None:
         self.feed(Arrived(peer, data))
@@ -127,17 +166,18 @@ class Node:
     def writable(self, peer: NodeName) -> None:
         self.feed(Writable(peer))
 
+    def hurried(self, peer: NodeName) -> bool:
+        return self.com.links[peer].unacked >= HURRIED
+
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK)
-            try:
-                self.feed(Tick())
-            except Exception:
-                log.exception("a tick failed: this is a fault of the framework")
+            self.feed(Tick())
 
     # life
 
     async def start(self) -> None:
+        self._time = asyncio.get_running_loop().time
         self.dispatch.start()
         most = options.server(self.config.serve.max_message)
         self._server = grpc.aio.server(options=most, interceptors=self.guard.interceptors())
@@ -155,24 +195,34 @@ class Node:
         """Take no more calls; return when those in flight are answered and nothing is running or waiting here."""
         self.sessions.draining = True
         self.gateway.drain()
-        while self.open():
+        while self.failed is None and self.open():
             await asyncio.sleep(TICK)
 
     def open(self) -> list[str]:
         """What is not over; frames for a peer that cannot be reached do not count: nobody waits for them here."""
-        return [*open_calls(self.com), *(what for peer, what in open_links(self.com).items() if self.peers.up(peer))]
+        links = [what for peer, what in open_links(self.com).items() if self.peers.up(peer)]
+        return [*open_calls(self.com), *links, *self.explainer.open()]
 
     async def stop(self) -> None:
-        still = open_calls(self.com)  # frames that were not acknowledged show in the peer's trace, if they are lost
+        if self._stopping is None:
+            self._stopping = asyncio.ensure_future(self._stop())
+        await asyncio.shield(self._stopping)
+
+    async def _stop(self) -> None:
+        # frames that were not acknowledged show in the peer's trace, if they are lost
+        still = open_calls(self.com) if self.failed is None else []
         self.sessions.close()
         self.gateway.close()
+        self.explainer.stop()
         if self._ticking is not None:
             self._ticking.cancel()
         await self.peers.stop()
         await self.dispatch.stop()
         if self._server is not None:
             await self._server.stop(0.2)
-        if self.tracing is not None:
+        if self.tracing is not None and self.failed is not None:
+            self.tracing.abandon()
+        elif self.tracing is not None:
             self.tracing.stop([(r, vars(s.object), s.performed) for r, s in self.residents.items()], still)
         self._workers.stop()
 
@@ -189,3 +239,8 @@ class Node:
     def object(self, replica: str) -> Any:
         """The object behind a replica of this node; for tests and tools."""
         return self.residents[Replica(replica)].object
+
+
+def _deaf(event: AnyEvent, now: float) -> list[AnyEffect]:
+    """In the place of ``Com.step`` of a node that has failed."""
+    return []

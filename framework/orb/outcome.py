@@ -17,10 +17,11 @@ DEEPEST = 20
 
 
 class Outcome(NamedTuple):
-    """What came of a transmission: the responses there are, and whether they complete the receipt."""
+    """What came of a transmission: the responses there are, and whether they complete the receipt; if not, why."""
 
     responses: tuple[Response, ...]
     complete: bool
+    why: str = ""
 
 
 class Failure(msgspec.Struct, array_like=True, frozen=True):
@@ -101,7 +102,8 @@ def replies(outcome: Outcome, methods: Mapping[str, Method | None], what: str) -
     got = [Reply(r, methods.get(object_of(r.replica))) for r in outcome.responses]
     if not outcome.complete:
         heard = ", ".join(r.replica for r in got) or "nobody"
-        error = DeadlineExceeded(f"{what}: the receipt was not complete at the deadline; answered: {heard}")
+        why = f". {outcome.why}" if outcome.why else ""
+        error = DeadlineExceeded(f"{what}: the receipt was not complete at the deadline; answered: {heard}{why}")
         error.replies = got
         raise error
     return got

@@ -108,6 +108,7 @@ class Performance:
         self.effect = effect
         self.method = method
         self.envelope = envelope
+        self.began = stage.loop.time()
         self.watched: Watched | None = None
         self.cancelled = False  # nobody waits for it any more
         self._task: asyncio.Task[Any] | None = None  # from its first step on
@@ -265,9 +266,9 @@ class Performance:
             self._orb = NestedAsyncOrb(self._calls) if self.method.is_async else NestedOrb(self._calls)
         return self._orb
 
-    def received(self, effect: Received) -> None:
+    def received(self, effect: Received, why: str) -> None:
         if self._calls is not None:
-            self._calls.received(effect)
+            self._calls.received(effect, why)
 
     def _random(self) -> Random:
         if self._chance is None:

@@ -11,11 +11,12 @@ from typing import Any, overload
 import msgspec
 
 from framework.com.messages import Kind, Transmission
-from framework.com.receipt import CREC, DREC, SREC, Receipt, quorum, srec
+from framework.com.receipt import CREC, DREC, SREC, Receipt, Way, quorum, srec
 from framework.declare import Declaration, Method, Object, declaration
 from framework.declare.codec import CANNOT_WRITE
-from framework.errors import BadRequest, OboError
+from framework.errors import BadRequest, NoSuchMethod, OboError
 from framework.ids import Replica
+from framework.orb import inputs
 from framework.orb.limits import check_huge
 from framework.orb.messages import Act, Ask
 from framework.orb.outcome import Outcome, Reply, replies
@@ -107,9 +108,12 @@ class Remote:
     def with_(
         self, *, timeout: float | None = None, receipt: Receipt | None = None, to: Sequence[str] | None = None
     ) -> "Remote":
-        old = self._options
-        places = tuple(map(Replica, to)) if to is not None else old.to
-        new = Options(timeout if timeout is not None else old.timeout, receipt or old.receipt, places)
+        old, what = self._options, f"{self._object}.{self._name}"
+        new = Options(
+            old.timeout if timeout is None else inputs.seconds(timeout, f"{what}: timeout"),
+            old.receipt if receipt is None else inputs.receipt(receipt, what),
+            old.to if to is None else inputs.replicas(to, self._object, what),
+        )
         return Remote(self._face, self._object, self._name, self._declared, new)
 
 
@@ -128,6 +132,8 @@ class Proxy:
         if method.startswith("__"):
             raise AttributeError(method)
         found = self._declared.method(method) if self._declared is not None else None
+        if not method.isidentifier():
+            raise NoSuchMethod(f"{self._name}: {method!r:.80} is no name of a method")
         remote = self.__dict__[method] = Remote(self._face, self._name, method, found)
         return remote
 
@@ -162,10 +168,12 @@ class Face:
 
     def _proxy(self, cls: type[Object] | str, name: str | None) -> Any:
         if isinstance(cls, str):
-            return Proxy(self, cls, None)
-        if name is None:
-            raise BadRequest(f'which {cls.__name__}? Give its name, too: object({cls.__name__}, "name")')
-        return Proxy(self, name, declaration(cls))
+            if name is not None:
+                raise BadRequest(f'object("{cls}", {name!r:.80}): give a class and a name, or the name alone')
+            return Proxy(self, inputs.object_name(cls, None), None)
+        if not isinstance(cls, type) or not issubclass(cls, Object):
+            raise BadRequest(f"object({cls!r:.80}): give a class that is an Object and a name, or a name alone")
+        return Proxy(self, inputs.object_name(name, cls), declaration(cls))
 
     def call(self, request: Request, options: Options) -> Any:
         act = _act("sync", request, options)
@@ -184,35 +192,52 @@ class Face:
 
     def ucast(self, request: Request, to: str | None = None) -> Any:
         """One request, one replica. The receipt is taken later."""
-        return self._transmit((request,), "ucast", (Replica(to),) if to else ())
+        return self._transmit((request,), "ucast", None if to is None else (to,))
 
-    def mcast(self, request: Request, to: Sequence[str] = ()) -> Any:
+    def mcast(self, request: Request, to: Sequence[str] | None = None) -> Any:
         """One request, many replicas: all, or those named."""
-        return self._transmit((request,), "mcast", tuple(map(Replica, to)))
+        return self._transmit((request,), "mcast", to)
 
     def pcast(self, *requests: Request) -> Any:
         """Different requests to different objects in one act; each goes to all replicas of its object."""
-        return self._transmit(requests, "pcast", ())
+        return self._transmit(requests, "pcast", None)
 
-    def _transmit(self, requests: Sequence[Request], way: Transmission, to: tuple[Replica, ...]) -> Any:
-        act = Act("async", tuple(r.ask(to) for r in requests), way, None, False, None)
+    def _transmit(self, requests: Sequence[Request], way: Transmission, to: Sequence[str] | None) -> Any:
+        for request in requests:
+            if not isinstance(request, Request):
+                raise inputs.no_request(request, way)
+        if len(requests) != 1:
+            inputs.one_of_each([r.object for r in requests])
+        places = () if to is None else inputs.replicas(to, requests[0].object, way)
+        act = Act("async", tuple(r.ask(places) for r in requests), way, None, False, None)
         return self._send(act, lambda number: Sent(number, requests))
 
     def srec(self, sent: Sent, source: str | None = None, timeout: float | None = None) -> Any:
         """The reply of one replica: of the only one, or of ``source``."""
-        return self._receive(sent, srec(Replica(source)) if source else SREC, timeout, sent.one)
+        receipt = SREC
+        if source is not None and isinstance(sent, Sent):
+            receipt = srec(inputs.replica(source, tuple(sent.methods), "srec"))
+        return self._replies("srec", sent, receipt, timeout, Sent.one)
 
     def drec(self, sent: Sent, timeout: float | None = None) -> Any:
         """The first reply."""
-        return self._receive(sent, DREC, timeout, sent.one)
+        return self._replies("drec", sent, DREC, timeout, Sent.one)
 
     def crec(self, sent: Sent, timeout: float | None = None) -> Any:
         """All replies."""
-        return self._receive(sent, CREC, timeout, sent.all)
+        return self._replies("crec", sent, CREC, timeout, Sent.all)
 
     def quorum(self, sent: Sent, r: int, timeout: float | None = None) -> Any:
         """The first replies, ``r`` of each object."""
-        return self._receive(sent, quorum(r), timeout, sent.all)
+        return self._replies("quorum", sent, quorum(inputs.count(r)), timeout, Sent.all)
+
+    def _replies(
+        self, way: Way, sent: Sent, receipt: Receipt, timeout: float | None, finish: Callable[[Sent, Outcome], Any]
+    ) -> Any:
+        if not isinstance(sent, Sent):
+            raise inputs.not_sent(sent, way)
+        limit = inputs.seconds_or_none(timeout, f"{way}: timeout")
+        return self._receive(sent, receipt, limit, lambda outcome: finish(sent, outcome))
 
     def _receive(self, sent: Sent, receipt: Receipt | None, timeout: float | None, finish: Finish) -> Any:
         return self._now(lambda settle: self._collect(sent.number, receipt, timeout, settle), finish)

@@ -19,6 +19,7 @@ from framework.com.events import Collect as CollectEvent
 from framework.com.receipt import Receipt
 from framework.errors import BadMessage, BadRequest, OboError, Unavailable
 from framework.ids import Node, Replica, node_of
+from framework.net.line import GATHER
 from framework.net.wire.orb_pb2 import Packet
 from framework.net.wire.orb_pb2_grpc import SessionServicer, add_SessionServicer_to_server
 from framework.orb.guard import Caller, Guard
@@ -44,6 +45,7 @@ from framework.orb.naming import Naming, usual_receipt
 log = logging.getLogger(__name__)
 
 FIRST_WORD = 10.0  # seconds in which a client must say Hello
+MANY = 8  # calls in flight
 KEEP = 60.0  # seconds for which a session waits for its client to come back
 _CLIENT = re.compile(r"[A-Za-z0-9_.:-]{1,100}\Z")
 
@@ -77,10 +79,10 @@ class Sessions:
     def serve_on(self, server: Any) -> None:
         add_SessionServicer_to_server(_Acceptor(self), server)
 
-    def received(self, effect: Received) -> None:
+    def received(self, effect: Received, why: str) -> None:
         client = self._clients.get(effect.client)
         if client is not None:
-            client.received(effect)
+            client.received(effect, why)
 
     def accepted(self, effect: Accepted) -> None:
         client = self._clients.get(effect.client)
@@ -190,6 +192,8 @@ class _Client:
                 self._bell.clear()
                 await self._bell.wait()
                 continue
+            if len(self.in_flight) > MANY:  # answers follow close upon each other: let some gather
+                await asyncio.sleep(GATHER)
             head = self._news()
             await context.write(Packet(messages=head + self._out.take(self._sessions.limits.max_message - MARGIN)))
 
@@ -265,11 +269,11 @@ class _Client:
         self._unanswered.discard(number)
         self._sessions.feed(CancelEvent(self.name, number))
 
-    def received(self, effect: Received) -> None:
+    def received(self, effect: Received, why: str) -> None:
         self.in_flight.discard(effect.call)
         if not effect.complete:  # its deadline has passed; the com layer is busy with this effect
             asyncio.get_running_loop().call_soon(self._cancel, effect.call)
-        self._say(Answer(effect.call, effect.complete, effect.responses))
+        self._say(Answer(effect.call, effect.complete, effect.responses, why))
 
     def accepted(self, effect: Accepted) -> None:
         """The answer of a call brings the session; a call without one at once needs a word of its own."""

@@ -12,7 +12,7 @@ from framework.orb.config import parse
 from tests.cli.run_obo import COMMAND, surroundings
 from tests.orb.cluster import OBJECTS, toml
 
-WAIT = 20.0
+WAIT = 60.0  # far longer than anything takes, also where the machine is busy
 
 
 class Process:
@@ -63,6 +63,8 @@ class Processes:
         self.addresses = dict(parse(text).addresses)
         self.trace = directory / "trace"
         self.nodes = {name: Process(name, self.config, self.trace) for name in self.addresses}
+
+    def ready(self):
         for process in self.nodes.values():
             process.says("is ready")
 
@@ -91,10 +93,9 @@ class Processes:
 
 @contextmanager
 def processes(ports, directory, objects=OBJECTS):
-    made = None
+    made = Processes(ports, directory, objects)
     try:
-        made = Processes(ports, directory, objects)
+        made.ready()
         yield made
     finally:
-        if made is not None:
-            made.end()
+        made.end()

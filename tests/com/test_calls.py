@@ -236,3 +236,25 @@ def test_an_instance_ends_when_each_object_it_called_has_answered() -> None:
     assert [r.responses[0].body for r in receipts(stage)] == [b"out"], "one answer of the object is enough"
     assert outer.sid not in stage.com("n1").calls.callers
     assert outer.sid not in stage.com("n1").instances
+
+
+@pytest.mark.parametrize("ok", [True, False])
+def test_an_instance_does_not_wait_for_what_it_has_given_up(ok: bool) -> None:
+    """A8: else two that call each other crosswise block both objects for ever."""
+    stage = a_stage()
+    stage.client("ann", "n1").sync("g.a@n1", SREC, "one")
+    stage.client("bob", "n2").sync("f.w@n2", SREC, "two")
+    one, two = stage.instance("one", "g@n1"), stage.instance("two", "f@n2")
+    one.send("f.w@n2", "inner1", "sync", SREC, deadline=8.0)
+    two.send("g.a@n1", "inner2", "sync", SREC, deadline=100.0)
+    assert (stage.delivered("g@n1"), stage.delivered("f@n2")) == (["one"], ["two"])
+    stage.tick(9.0)
+    if ok:
+        one.commit()
+    else:
+        one.abort()
+    assert one.sid not in stage.com("n1").instances
+    stage.instance("inner2", "g@n1").commit()
+    two.commit()
+    stage.instance("inner1", "f@n2").commit()
+    assert stage.finish().violations == []

@@ -262,8 +262,8 @@ def test_why_a_request_waits_can_be_told() -> None:
     three = Known(3, Footprint("a"), 3, 2, frozenset())
     order.arrive(one.request(), one.mark, (), False)
     waits = order.arrive(two.request(), two.mark, (), False)
-    assert order.blockers(waits) == "conflicts with <1:tran@n2:0 a 1/1:tran@n2:0>"
+    assert str(order.blockers(waits)) == "conflicts with <1:tran@n2:0 a 1/1:tran@n2:0>"
     held = order.arrive(three.request(), three.mark, [(Node("n2"), 4)], False)
-    assert order.blockers(held) == "held for ('n2', 4)"
+    assert str(order.blockers(held)) == "held for ('n2', 4)"
     announced = order.announce(GroupId(7, HERE, 0), Stamp(7, GroupId(7, HERE, 0)), Footprint("a"), ())
-    assert order.blockers(announced) == "announced, not here yet"
+    assert str(order.blockers(announced)) == "announced, not here yet"

@@ -58,6 +58,9 @@ class Member:
     def writable(self, peer):
         self.feed(Writable(peer))
 
+    def hurried(self, peer):
+        return False
+
     async def serve(self):
         self.server = grpc.aio.server(options=options.server())
         self.peers.serve_on(self.server)

@@ -53,20 +53,20 @@ class Held(Object):
 
 
 class Outer(Object):
-    """Calls ``held``."""
+    """Calls objects of the other class."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
 
     @method
-    def call(self, to: str) -> None:
+    def call(self, name: str) -> None:
         self.log.append("call")
-        self.orb.object("held").hold.with_(to=(to,))("inner")
+        self.orb.object(name).hold("inner")
 
     @method
-    async def call_async(self, to: str) -> None:
+    async def call_async(self, name: str) -> None:
         self.log.append("call")
-        await self.orb.object("held").hold.with_(to=(to,))("inner")
+        await self.orb.object(name).hold("inner")
 
     @method
     def call_all(self) -> None:
@@ -81,10 +81,10 @@ class Outer(Object):
         self.orb.object("held").note("inner")
 
     @method
-    async def impatient(self, to: str) -> str:
+    async def impatient(self, name: str) -> str:
         try:
             async with asyncio.timeout(0.05):
-                await self.orb.object("held").hold.with_(to=(to,))("inner")
+                await self.orb.object(name).hold("inner")
         except TimeoutError:
             self.log.append("late")
         return "late"

@@ -6,7 +6,6 @@ from time import monotonic, sleep
 import grpc
 import pytest
 
-from framework.com.receipt import CREC
 from framework.errors import DeadlineExceeded
 from framework.net.wire.orb_pb2 import InvokeRequest
 from framework.net.wire.orb_pb2_grpc import GatewayStub
@@ -19,12 +18,15 @@ OBJECTS = """
 class = "tests.orb.held:Held"
 [objects.outer]
 class = "tests.orb.held:Outer"
-on = ["n1", "n2"]
+on = ["n2"]
 [objects.single]
 class = "tests.orb.held:Held"
 on = ["n2"]
+[objects.far]
+class = "tests.orb.held:Held"
+on = ["n3"]
 """
-AT = "held@n2"
+AT = "single@n2"
 
 
 @pytest.fixture
@@ -77,11 +79,11 @@ async def cancelled(task):
 
 def test_an_async_def_is_cancelled_and_undone(play):
     async def act(c, orb):
-        task = asyncio.ensure_future(orb.object("held").hold.with_(to=(AT,))("a"))
+        task = asyncio.ensure_future(orb.object("single").hold("a"))
         await began()
         await cancelled(task)
         await until(lambda: "a cancelled" in held.SEEN and quiet(c))
-        assert [h.log for h in c.objects("held")] == [[]] * 3
+        assert [h.log for h in c.objects("single")] == [[]]
         assert nothing_kept(c)
 
     play(act)
@@ -91,9 +93,9 @@ def test_a_time_out_of_the_caller_cancels(play):
     async def act(c, orb):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.3):
-                await orb.object("held").hold.with_(to=(AT,))("a")
+                await orb.object("single").hold("a")
         await until(lambda: quiet(c) and nothing_kept(c))
-        assert [h.log for h in c.objects("held")] == [[]] * 3
+        assert [h.log for h in c.objects("single")] == [[]]
 
     play(act)
 
@@ -101,23 +103,23 @@ def test_a_time_out_of_the_caller_cancels(play):
 def test_a_deadline_that_passes_cancels(play):
     async def act(c, orb):
         with pytest.raises(DeadlineExceeded):
-            await orb.object("held").hold.with_(to=(AT,), timeout=0.3)("a")
+            await orb.object("single").hold.with_(timeout=0.3)("a")
         await until(lambda: quiet(c) and nothing_kept(c))
-        assert [h.log for h in c.objects("held")] == [[]] * 3
+        assert [h.log for h in c.objects("single")] == [[]]
         held.GATE.set()
-        await orb.object("held").note.with_(receipt=CREC)("b")
-        assert [h.log for h in c.objects("held")] == [["b"]] * 3
+        await orb.object("single").note("b")
+        assert [h.log for h in c.objects("single")] == [["b"]]
 
     play(act)
 
 
 def test_what_waits_in_the_queue_is_never_performed(play):
     async def act(c, orb):
-        proxy = orb.object("held")
-        first = asyncio.ensure_future(proxy.hold.with_(to=(AT,))("a"))
+        proxy = orb.object("single")
+        first = asyncio.ensure_future(proxy.hold("a"))
         await began()
-        second = asyncio.ensure_future(proxy.note.with_(to=(AT,))("b"))
-        third = asyncio.ensure_future(proxy.note.with_(to=(AT,))("c"))
+        second = asyncio.ensure_future(proxy.note("b"))
+        third = asyncio.ensure_future(proxy.note("c"))
         await until(lambda: len(c.nodes["n2"].com.hosts[AT].order.entries) == 2)
         await cancelled(second)
         await until(lambda: c.nodes["n2"].com.hosts[AT]._cancelled)
@@ -159,11 +161,11 @@ def test_a_read_is_cancelled(play):
 @pytest.mark.parametrize("method", ["call", "call_async"])
 def test_what_it_has_called_is_cancelled_with_it(play, method):
     async def act(c, orb):
-        task = asyncio.ensure_future(getattr(orb.object("outer"), method).with_(to=("outer@n2",))("held@n3"))
+        task = asyncio.ensure_future(getattr(orb.object("outer"), method)("far"))
         await began("inner")
         await cancelled(task)
         await until(lambda: "inner cancelled" in held.SEEN and quiet(c))
-        assert [o.log for o in c.objects("outer") + c.objects("held")] == [[]] * 5
+        assert [o.log for o in c.objects("outer") + c.objects("far")] == [[]] * 2
         assert nothing_kept(c)
 
     play(act)
@@ -171,7 +173,7 @@ def test_what_it_has_called_is_cancelled_with_it(play, method):
 
 def test_a_nested_change_of_several_replicas_is_carried_through(play):
     async def act(c, orb):
-        task = asyncio.ensure_future(orb.object("outer").call_all.with_(to=("outer@n2",))())
+        task = asyncio.ensure_future(orb.object("outer").call_all())
         await until(lambda: held.SEEN.count("inner began") == 3)
         await cancelled(task)
         await until(lambda: not c.nodes["n2"].object("outer@n2").log)  # undone, though the callee goes on
@@ -185,7 +187,7 @@ def test_a_nested_change_of_several_replicas_is_carried_through(play):
 
 def test_a_def_is_cancelled_at_its_next_call(play):
     async def act(c, orb):
-        task = asyncio.ensure_future(orb.object("outer").work_then_call.with_(to=("outer@n2",))())
+        task = asyncio.ensure_future(orb.object("outer").work_then_call())
         await began("work")
         await cancelled(task)
         await until(lambda: any(p.cancelled for p in c.nodes["n2"].dispatch._running.values()))
@@ -199,8 +201,8 @@ def test_a_def_is_cancelled_at_its_next_call(play):
 def test_a_method_may_give_up_a_call(play):
     async def act(c, orb):
         outer = orb.object("outer")
-        assert await outer.impatient.with_(to=("outer@n2",))("held@n3") == "late"
-        assert c.nodes["n2"].object("outer@n2").log == ["late"] and c.nodes["n3"].object("held@n3").log == []
+        assert await outer.impatient("far") == "late"
+        assert c.nodes["n2"].object("outer@n2").log == ["late"] and c.nodes["n3"].object("far@n3").log == []
         await until(lambda: quiet(c) and nothing_kept(c))
 
     play(act)
@@ -210,7 +212,7 @@ def test_the_future_of_a_thread(play):
     async def act(c, orb):
         def in_thread():
             with connect(c.config.address("n1")) as orb:
-                future = orb.object("held").hold.with_(to=(AT,)).submit("a")
+                future = orb.object("single").hold.submit("a")
                 end = monotonic() + 15
                 while "a began" not in held.SEEN and monotonic() < end:
                     sleep(0.01)

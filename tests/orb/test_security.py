@@ -10,11 +10,19 @@ import msgspec
 import pytest
 
 from framework import connect
-from framework.errors import BadRequest, OutcomeUnknown, PermissionDenied, Unauthenticated, Unavailable
+from framework.errors import (
+    BadRequest,
+    DeadlineExceeded,
+    OutcomeUnknown,
+    PermissionDenied,
+    Unauthenticated,
+    Unavailable,
+)
 from framework.ids import check_name, object_of
 from framework.net.certs import Authority, node_host
 from framework.net.peers import hello
 from framework.net.security import Credentials, Tls, distrust, listen
+from framework.net.wire.com_pb2 import Question
 from framework.net.wire.com_pb2_grpc import LinkStub
 from framework.orb.client import AsyncOrb
 from framework.orb.config import parse
@@ -248,6 +256,8 @@ def test_a_node_cannot_say_that_it_is_another(play, tmp_path, who):
             stream = LinkStub(channel).Exchange(metadata=hello("n1", 1))
             with pytest.raises(grpc.aio.AioRpcError, match="the certificate is not that of n1"):
                 await stream.read()
+            with pytest.raises(grpc.aio.AioRpcError, match="the certificate is not that of n1"):
+                await LinkStub(channel).Explain(Question(data=b"\x90"), metadata=hello("n1", 1))
         assert await works(c, credentials=tmp_path / "certs/client") == 5
 
     play(act)
@@ -318,3 +328,16 @@ def test_leaving_loopback_without_tls_is_wanted_or_refused(caplog):
         Node(config, "n1")
     Node(config, "n1", insecure=True)
     assert len([r for r in caplog.records if "INSECURE" in r.getMessage()]) == 1
+
+
+def test_nodes_with_tls_tell_each_other_why_a_call_is_late(play, tmp_path, monkeypatch):
+    async def act(c):
+        gate = asyncio.Event()
+        monkeypatch.setattr("tests.orb.secured.gate", gate)
+        async with c.client("n1", credentials=tmp_path / "certs/client") as orb:
+            late = orb.object("keeper").wait.with_(timeout=1.0)
+            with pytest.raises(DeadlineExceeded, match=r"keeper\.wait of \S+ at .*keeper@n3 is being performed since"):
+                await late()
+            gate.set()
+
+    play(act)

@@ -24,15 +24,19 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66ramework/net/wire/com.proto\x12\nobo.com.v1\"#\n\x05\x46rame\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0c\n\x04more\x18\x02 \x01(\x08\x32<\n\x04Link\x12\x34\n\x08\x45xchange\x12\x11.obo.com.v1.Frame\x1a\x11.obo.com.v1.Frame(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66ramework/net/wire/com.proto\x12\nobo.com.v1\"\x18\n\x08Question\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"\x1b\n\x0b\x45xplanation\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"#\n\x05\x46rame\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0c\n\x04more\x18\x02 \x01(\x08\x32v\n\x04Link\x12\x34\n\x08\x45xchange\x12\x11.obo.com.v1.Frame\x1a\x11.obo.com.v1.Frame(\x01\x30\x01\x12\x38\n\x07\x45xplain\x12\x14.obo.com.v1.Question\x1a\x17.obo.com.v1.Explanationb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'framework.net.wire.com_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_FRAME']._serialized_start=44
-  _globals['_FRAME']._serialized_end=79
-  _globals['_LINK']._serialized_start=81
-  _globals['_LINK']._serialized_end=141
+  _globals['_QUESTION']._serialized_start=44
+  _globals['_QUESTION']._serialized_end=68
+  _globals['_EXPLANATION']._serialized_start=70
+  _globals['_EXPLANATION']._serialized_end=97
+  _globals['_FRAME']._serialized_start=99
+  _globals['_FRAME']._serialized_end=134
+  _globals['_LINK']._serialized_start=136
+  _globals['_LINK']._serialized_end=254
 # @@protoc_insertion_point(module_scope)

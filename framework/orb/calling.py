@@ -1,0 +1,179 @@
+"""The calls of a client that are not over, whoever its home node is: numbers, what is to be repeated, sessions.
+
+Calls are begun in the caller's own thread and only put into a list there; the loop writes all that waits as one packet.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+
+import msgspec
+
+from framework.com.events import Session
+from framework.com.receipt import Receipt
+from framework.errors import BadRequest, DeadlineExceeded, OboError, Unavailable
+from framework.net.options import MAX_MESSAGE
+from framework.orb.limits import check_size
+from framework.orb.messages import Act, Call, Cancel, Collect, ToNode
+from framework.orb.outcome import Outcome
+from framework.orb.proxy import Settle
+
+log = logging.getLogger(__name__)
+
+MOST_UNHEARD = 8192  # calls that the node has not taken yet: then callers of one-way methods wait
+
+
+class Pending:
+    """A call that is not answered, or a one-way call of which it is not known that it has left."""
+
+    __slots__ = ("act", "before", "deadline", "failed", "sent", "settle", "time", "until")
+
+    def __init__(self, act: Act, settle: Settle | None, limit: float) -> None:
+        self.act = act  # what would be sent again
+        self.settle = settle
+        self.time = time.time()
+        self.deadline = self.time + limit
+        self.until = time.monotonic() + limit
+        self.sent = False
+        self.failed: OboError | None = None  # for whoever collects it
+        self.before: dict[str, Session] = {}  # the sessions before it was first sent: brought when it is repeated
+
+
+class Calling:
+    """``begin``, ``send``, ``collect`` and ``cancel`` may be called from any thread; the rest belongs to the loop."""
+
+    def __init__(self, timeout: float) -> None:
+        self.node = ""  # the home node's name, while there is one
+        self.ready = False  # is there a home node?
+        self._timeout = timeout
+        self._loop = asyncio.get_running_loop()
+        self._mutex = threading.Lock()  # numbers, calls and what waits to be written
+        self._max_message = MAX_MESSAGE  # until a node has said what it takes
+        self._denied: OboError | None = None  # why no node will ever let us in
+        self._next = 1
+        self._calls: dict[int, Pending] = {}
+        self._unheard: deque[int] = deque()  # one-way calls among them
+        self._out: list[ToNode] = []
+        self._rung = False
+        self._bell = asyncio.Event()
+        self._sessions: dict[str, Session] = {}  # by node: its session there, the newest that it was given
+        self._brought: set[str] = set()  # what this home has of those of other nodes
+        self._why = "not tried yet"
+        self._closed = False
+
+    # the engine of a face; from any thread
+
+    def begin(self, act: Act, settle: Settle) -> int:
+        return self._start(act, settle)
+
+    def send(self, act: Act) -> int:
+        return self._start(act, None)
+
+    def collect(self, number: int, receipt: Receipt | None, timeout: float | None, settle: Settle) -> int:
+        limit = self._timeout if timeout is None else timeout
+        with self._mutex:
+            pending = self._calls.get(number)
+            if pending is None or pending.act.wait or pending.act.kind == "oneway":
+                raise BadRequest("this call has been received already, or was never sent")
+            pending.act = msgspec.structs.replace(pending.act, receipt=receipt, wait=True, timeout=limit)
+            pending.settle = settle
+            pending.until = time.monotonic() + limit
+            if pending.sent and self.ready and pending.failed is None:
+                self._say(Collect(number, receipt, limit))
+        if pending.failed is not None:
+            self._settle(number, pending.failed)
+        return number
+
+    def cancel(self, number: int) -> None:
+        """Nobody waits for this call any more."""
+        with self._mutex:
+            pending = self._calls.pop(number, None)
+            if pending is not None and pending.sent and self.ready:
+                self._say(Cancel(number))
+
+    @property
+    def full(self) -> bool:
+        """So much is on its way to the node that one-way calls have to wait."""
+        return len(self._unheard) >= MOST_UNHEARD or len(self._out) >= MOST_UNHEARD
+
+    def _start(self, act: Act, settle: Settle | None) -> int:
+        check_size(act, self._max_message)
+        if self._closed:
+            raise Unavailable("the client was closed")
+        if self._denied is not None:
+            raise self._denied
+        limit = act.timeout
+        if limit is None:
+            limit = self._timeout
+            act = Act(act.kind, act.parts, act.transmission, act.receipt, act.wait, limit)
+        pending = Pending(act, settle, limit)
+        with self._mutex:
+            number = self._next
+            self._next += len(act.parts)
+            self._calls[number] = pending
+            if act.kind == "oneway":
+                self._unheard.append(number)
+            if self.ready:
+                self._send(number, pending)
+        return number
+
+    def _send(self, number: int, pending: Pending) -> None:
+        """With the mutex. All calls below ``done`` are answered; it need not be said with each of a packet."""
+        act = pending.act
+        if pending.sent:
+            left = max(pending.until - time.monotonic(), 0.0)
+            act = msgspec.structs.replace(act, timeout=left) if act.wait else act
+        else:
+            pending.sent = True
+            pending.before = self._sessions
+        done = 0 if self._out else min(next(iter(self._calls)), number)
+        sessions = self._bring(pending.before)
+        self._say(Call(number, act, pending.time, pending.deadline, done, sessions))
+
+    def _bring(self, sessions: dict[str, Session]) -> tuple[Session, ...]:
+        """What this home does not have yet of the sessions at other nodes."""
+        if not sessions or (len(sessions) == 1 and self.node in sessions):
+            return ()
+        new = tuple(s for node, s in sessions.items() if node != self.node and s.after not in self._brought)
+        self._brought.update(s.after for s in new)
+        return new
+
+    def _say(self, message: ToNode) -> None:
+        """With the mutex, or before anybody else can say something."""
+        self._out.append(message)
+        if not self._rung:
+            self._rung = True
+            self._loop.call_soon_threadsafe(self._bell.set)
+
+    # the end of a call
+
+    def _settle(self, number: int, outcome: Outcome | OboError) -> None:
+        with self._mutex:
+            pending = self._calls.pop(number, None)
+            if pending is not None and pending.settle is None:
+                self._unsettled(number, pending, outcome)
+        if pending is not None and pending.settle is not None:
+            pending.settle(outcome)
+
+    def _unsettled(self, number: int, pending: Pending, outcome: Outcome | OboError) -> None:
+        """With the mutex: nobody waits for it; not yet, or never."""
+        if pending.act.kind == "oneway":
+            self._unheard.remove(number)
+            log.warning("one-way %s.%s: %s", pending.act.parts[0].object, pending.act.parts[0].method, outcome)
+        elif isinstance(outcome, OboError):
+            pending.failed = outcome
+            self._calls[number] = pending
+
+    def _left(self, number: int) -> None:
+        """All calls without an answer have left, up to this one: one-way calls are over with that."""
+        with self._mutex:
+            while self._unheard and self._unheard[0] <= number:
+                self._calls.pop(self._unheard.popleft(), None)
+
+    def _late(self, pending: Pending | None) -> OboError:
+        limit = pending.deadline - pending.time if pending is not None else 0.0
+        if pending is None or not pending.sent:
+            return Unavailable(f"no node could be reached within {limit:g} s: {self._why}")
+        return DeadlineExceeded(f"no answer from {self.node or 'any node'} within {limit:g} s")

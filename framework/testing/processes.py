@@ -1,0 +1,126 @@
+"""A node as a process of its own: ``obo serve``, its log in a file, always ended."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from framework.errors import Unavailable
+from framework.testing import reaper
+
+DRAIN = 10.0  # seconds that SIGTERM leaves to what is in flight
+_LAST_LINES = 30
+
+
+class Reaper:
+    """The process that ends nodes when this one is gone. In its own group: Ctrl-C in a terminal does not reach it."""
+
+    def __init__(self) -> None:
+        words = [sys.executable, "-I", "-S", reaper.__file__]
+        self._process = subprocess.Popen(words, stdin=subprocess.PIPE, encoding="ascii", process_group=0)
+
+    def watch(self, pid: int) -> None:
+        self._say(f"+{pid}\n")
+
+    def leave(self, pid: int) -> None:
+        self._say(f"-{pid}\n")
+
+    def _say(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line)
+        self._process.stdin.flush()
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(10.0)
+
+
+class NodeProcess:
+    def __init__(self, name: str, config: Path, trace: Path, reaper: Reaper) -> None:
+        self.name = name
+        self.alive = True
+        self._reaper = reaper
+        self._log = trace / f"{name}.log"
+        words = [sys.executable, "-m", "framework.cli.main", "serve", "--node", name, "--drain", str(DRAIN)]
+        words += ["--config", str(config), "--trace", str(trace)]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                words,
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+            )
+        reaper.watch(self.pid)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def wait_ready(self, until: float) -> None:
+        """Until the node says so; Unavailable with the end of its log if it does not by ``until``."""
+        ready = f"{self.name} is ready on "
+        while ready not in self.log():
+            code = self._process.poll()
+            if code is not None:
+                raise self._failed(f"ended with {code} before it was ready")
+            if time.monotonic() > until:
+                raise self._failed("was not ready in time")
+            time.sleep(0.02)
+
+    def log(self) -> str:
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    def crash(self) -> None:
+        self._send(signal.SIGKILL)
+        self._process.wait(10.0)
+        self._over()
+
+    def pause(self) -> None:
+        self._send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._send(signal.SIGCONT)
+
+    def ask_to_stop(self) -> None:
+        self._send(signal.SIGTERM)
+
+    def wait_stopped(self) -> None:
+        try:
+            code = self._process.wait(2 * DRAIN)
+        except subprocess.TimeoutExpired:
+            raise self._failed(f"did not stop within {2 * DRAIN:g} s of SIGTERM") from None
+        self._over()
+        if code:
+            raise self._failed(f"ended with {code} after SIGTERM")
+
+    def end(self) -> None:
+        """However it is: killed, and waited for."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(10.0)
+        self._over()
+
+    def _send(self, number: int) -> None:
+        if self._process.poll() is not None:
+            raise self._failed(f"ended by itself, with {self._process.returncode}")
+        self._process.send_signal(number)
+
+    def _over(self) -> None:
+        if self.alive:
+            self.alive = False
+            self._reaper.leave(self.pid)
+
+    def _failed(self, what: str) -> Unavailable:
+        tail = "\n".join(self.log().splitlines()[-_LAST_LINES:]) or "(nothing)"
+        return Unavailable(f"node {self.name} {what}. The end of {self._log}:\n{tail}")
+
+
+def _environment() -> dict[str, str]:
+    """A node finds the modules that this process finds, those of tests among them."""
+    path = os.pathsep.join(p or os.getcwd() for p in sys.path)
+    return {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
