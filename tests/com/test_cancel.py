@@ -14,6 +14,7 @@ from framework.com.events import (
     Received,
     Stop,
     Submit,
+    Tick,
     Transmit,
     Writable,
 )
@@ -177,6 +178,19 @@ def test_an_instance_that_gave_up_a_call_ends_when_it_is_answered() -> None:
     assert sid in com.instances
     answer = Response(1, sent.group, Replica("f@n2"), "error", b"", False, True, (), ())
     com.step(arrived(answer, number=2), 0.0)
+    assert sid not in com.instances and not com.calls._waiting
+
+
+def test_an_instance_that_gave_up_a_call_ends_at_the_deadline_of_that() -> None:
+    """Else two that wait for each other would never end, though nobody waits for them."""
+    com = one()
+    [sid] = delivered(com.step(arrived(request(1)), 0.0))
+    com.step(Submit(sid, 1, "sync", "ucast", (outgoing("f", "w", "f@n2"),), SREC, 5.0), 0.0)
+    com.step(Cancel(sid, 1), 0.0)
+    com.step(Completed(sid, False), 0.0)
+    com.step(Tick(), 4.0)
+    assert sid in com.instances
+    com.step(Tick(), 6.0)
     assert sid not in com.instances and not com.calls._waiting
 
 
