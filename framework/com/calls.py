@@ -2,17 +2,16 @@
 
 import heapq
 from collections import deque
-from math import isnan
 from typing import TYPE_CHECKING, get_args
 
 from framework.com import receipt as receipts
 from framework.com.caller import Call, Caller
+from framework.com.cancel import recall
 from framework.com.check import MANY, clock_limit, is_plain
-from framework.com.events import Accepted, Collect, Leave, Received, Sent, Session, Submit
+from framework.com.events import Accepted, Cancel, Collect, Leave, Received, Sent, Session, Submit
 from framework.com.events import Response as Answer
 from framework.com.host import Instance
 from framework.com.messages import Dest, Kind, Part, Request, Response, Transmission
-from framework.com.receipt import Receipt, Way
 from framework.errors import BadRequest, ResourceExhausted
 from framework.ids import TRAN, GroupId, Invocation, ObjectName, Replica, Sid, check_name, node_of, object_of, replica
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from framework.com.core import Com
 
 
-_KINDS, _TRANSMISSIONS, _WAYS = get_args(Kind), get_args(Transmission), get_args(Way)
+_KINDS, _TRANSMISSIONS = get_args(Kind), get_args(Transmission)
 
 
 class Calls:
@@ -94,7 +93,7 @@ class Calls:
             raise BadRequest(f"caller {event.caller!r} is neither a client's name nor an instance")
         if event.kind not in _KINDS or event.transmission not in _TRANSMISSIONS:
             raise BadRequest(f"no kind {event.kind!r} or transmission {event.transmission!r}")
-        _check_wait(event.receipt, event.deadline)
+        receipts.check_wait(event.receipt, event.deadline)
 
     def _check_numbers(self, event: Submit, caller: Caller | None) -> None:
         """What travels must be within the limits that peers check: else one bad call would stop a whole link."""
@@ -274,7 +273,7 @@ class Calls:
         return caller
 
     def collect(self, event: Collect, now: float) -> None:
-        _check_wait(event.receipt, event.deadline)
+        receipts.check_wait(event.receipt, event.deadline)
         waiting = self._postponed_call(event.caller, event.call)
         if waiting is not None:
             if waiting.kind == "oneway" or waiting.receipt is not None:
@@ -354,26 +353,48 @@ class Calls:
                 self._give_up(*what, now)
             elif what in self._waiting:
                 caller, call = self._waiting[what]
-                if call.receipt is not None and call.deadline is not None and call.deadline <= now:
-                    call.silent.clear()  # given up: the end of an instance does not wait for it either
-                    self._receive(caller, call, tuple(call.got.values()), False)
+                if call.deadline is not None and call.deadline <= now:
+                    self._expired(caller, call)
         self.relieve()  # who waited behind a call that was given up
+
+    def _expired(self, caller: Caller, call: Call) -> None:
+        """The end of an instance does not wait for what it has given up, by its deadline or before."""
+        if call.receipt is not None or call.received:
+            call.silent.clear()
+        if call.receipt is not None:
+            self._receive(caller, call, tuple(call.got.values()), False)
+        elif isinstance(caller, Instance):
+            self.com.hosts[caller.sid.replica].try_end(caller)
 
     def _give_up(self, client: str, call: int, now: float) -> None:
         """A client call that waits for a peer past its deadline: it has not left and never will."""
         event = self._postponed_call(client, call)
         if event is None or event.receipt is None or event.deadline is None or event.deadline > now:
             return
+        self._take_back(client, event)
+        sid = self._session(client).sid
+        self.com.tell(Received(sid, client, call, None, event.receipt, (), False))
+
+    def _take_back(self, client: str, event: Submit) -> None:
         self._backlog[client].remove(event)
         self._postponed -= 1
         if not self._backlog[client]:
             del self._backlog[client]
-        sid = self._session(client).sid
-        self.com.tell(Received(sid, client, call, None, event.receipt, (), False))
 
-
-def _check_wait(receipt: Receipt | None, deadline: float | None) -> None:
-    if receipt is not None and receipt.way not in _WAYS:
-        raise BadRequest(f"no receipt {receipt.way!r}; there are {', '.join(_WAYS)}")
-    if deadline is not None and isnan(deadline):
-        raise BadRequest("the deadline is not a number")
+    def cancel(self, event: Cancel, now: float) -> None:
+        who = event.caller
+        if (waiting := self._postponed_call(who, event.call)) is not None:
+            self._take_back(str(who), waiting)
+            self.relieve()
+        caller = self.callers.get(who) if isinstance(who, Sid) else self.sessions.get(who)
+        call = caller.calls.get(event.call) if caller is not None else None
+        if caller is None or call is None:
+            return  # it has not left, or its answer crossed with this
+        recall(self.com, call)
+        if call.receipt is not None:
+            call.receipt = None
+            self._now_waits(caller, None)
+        call.received = True
+        if caller.client or call.finished:  # an instance ends when it is answered, or its deadline has passed
+            self._waiting.pop(call.group, None)
+            del caller.calls[call.number]

@@ -6,6 +6,7 @@ judged while applying (a proposal for a request nobody knows) is dropped by itse
 
 from framework.com.messages import (
     Announce,
+    Cancel,
     Delivered,
     Dest,
     Frame,
@@ -87,6 +88,8 @@ class Checker:
                 raise BadMessage(f"{where}: view {message.view} in a frame of view {frame.view}")
             if isinstance(message, Request):
                 self._request(message, frame.source, where, arrived)
+            elif isinstance(message, Cancel):
+                self._addressed(message, frame.source, where)
             elif isinstance(message, Delivered):
                 self._delivered(message, frame.source, where)
             else:
@@ -97,11 +100,15 @@ class Checker:
                     self._context(message.context, where)
                     self._context(message.joins, where)
 
-    def _request(self, m: Request, source: Node, where: _Where, arrived: Arrivals | None) -> None:
+    def _addressed(self, m: Request | Cancel, source: Node, where: _Where) -> None:
+        """From the origin of its group, to a replica here."""
         if node_of(m.group.replica) != source:
             raise BadMessage(f"{where}: group {m.group} was not sent by {source}")
         if m.target not in self._replicas or node_of(m.target) != self.node:
             raise BadMessage(f"{where}: target {m.target!r} is not on {self.node}")
+
+    def _request(self, m: Request, source: Node, where: _Where, arrived: Arrivals | None) -> None:
+        self._addressed(m, source, where)
         if m.target not in (d.replica for d in m.dests):
             raise BadMessage(f"{where}: target {m.target} is not among its destinations")
         self._group(m.dests, m.parts, m.number, where)

@@ -18,6 +18,7 @@ from framework.com.events import (
     AnyEffect,
     AnyEvent,
     Arrived,
+    Cancel,
     Collect,
     Completed,
     Connected,
@@ -42,6 +43,7 @@ from framework.com.messages import (
     Response,
     decode,
 )
+from framework.com.messages import Cancel as CancelMessage
 from framework.com.messages import Known as KnownMessage
 from framework.com.view import Directory
 from framework.errors import BadMessage, BadRequest
@@ -89,6 +91,7 @@ class Com:
             Collect: self.calls.collect,
             Tick: self._tick,
             Connected: self._connected,
+            Cancel: self.calls.cancel,
             Leave: self.calls.leave,
         }
         self._takes: dict[type[Any], Callable[[Any], None]] = {
@@ -97,6 +100,7 @@ class Com:
             KnownMessage: self._know,
             Response: self.calls.respond,
             Delivered: self._delivered,
+            CancelMessage: lambda m: self.hosts[m.target].cancel(m.group),
         }
 
     def step(self, event: AnyEvent, now: float) -> list[AnyEffect]:

@@ -73,6 +73,13 @@ class Completed(Event):
     output: bool = False
 
 
+class Cancel(Event):
+    """The caller does not wait for this call any more. It is no fault if the call is over, or is not known."""
+
+    caller: Sid | str
+    call: int
+
+
 class Leave(Event):
     """A client session is over."""
 
@@ -102,7 +109,7 @@ class Tick(Event):
     """Time has passed."""
 
 
-AnyEvent = Submit | Collect | Completed | Leave | Arrived | Writable | Connected | Tick
+AnyEvent = Submit | Collect | Completed | Cancel | Leave | Arrived | Writable | Connected | Tick
 
 
 class Effect(msgspec.Struct, frozen=True):
@@ -121,7 +128,9 @@ class Transmit(Effect, frozen=True):
 
 
 class Deliver(Effect, frozen=True):
-    """Perform this request: a new instance. Answer with Completed."""
+    """Perform this request: a new instance. Answer with Completed.
+
+    ``cancelled``: nobody waits for it any more. Do not perform it: answer at once, with ``ok`` False."""
 
     sid: Sid
     cid: Sid
@@ -130,6 +139,14 @@ class Deliver(Effect, frozen=True):
     footprint: Footprint
     stamp: Stamp
     way: str  # "fast", "slow", or "none" where no agreement was needed
+    cancelled: bool = False
+
+
+class Stop(Effect, frozen=True):
+    """Nobody waits for this instance any more. Undo it and answer with Completed (``ok`` False) as soon as that can be
+    done; one that cannot be stopped runs to its end. May come more than once."""
+
+    sid: Sid
 
 
 class Response(NamedTuple):
@@ -228,4 +245,4 @@ class Dropped(Effect, frozen=True):
 
 
 Told = Ended | Sent | Landed | Proposed | Agreed | Duplicate | Dropped
-AnyEffect = Wake | Transmit | Deliver | Received | Accepted | Told
+AnyEffect = Wake | Transmit | Deliver | Stop | Received | Accepted | Told

@@ -2,13 +2,14 @@
 
 from typing import TYPE_CHECKING
 
+from framework.com import cancel as cancels
 from framework.com import order as orders
 from framework.com.caller import Caller
 from framework.com.context import Context
 from framework.com.entry import Entry
 from framework.com.epoch import Agreed, Epoch
 from framework.com.events import Agreed as AgreedEffect
-from framework.com.events import Completed, Deliver, Duplicate, Ended, Landed, Proposed
+from framework.com.events import Completed, Deliver, Duplicate, Ended, Landed, Proposed, Stop
 from framework.com.messages import Ancestor, Announce, Dest, Known, Mark, Proposal, Request, Response, WireContext
 from framework.com.order import Order
 from framework.com.replies import Replies, Reply
@@ -81,6 +82,7 @@ class Host:
         self.arrived: dict[Node, int] = {}  # last sequence number from each origin
         self._peers_of: dict[tuple[Replica, ...], list[Node]] = {}
         self._held: list[Response] = []  # for instances here, see hold
+        self._cancelled: set[GroupId] = set()  # requests that wait here, to be aborted instead of performed
 
     # requests come
 
@@ -210,7 +212,10 @@ class Host:
         instance = Instance(sid, cid, entry, reply, self.epoch.base_wire, self._siblings(request))
         self.com.instances[sid] = instance
         self.com.calls.callers[sid] = instance
-        self.com.tell(Deliver(sid, cid, self.replica, request, entry.footprint, entry.stamp, way(entry)))
+        cancelled = bool(self._cancelled) and entry.group in self._cancelled
+        if cancelled:
+            self._cancelled.remove(entry.group)
+        self.com.tell(Deliver(sid, cid, self.replica, request, entry.footprint, entry.stamp, way(entry), cancelled))
 
     def _siblings(self, request: Request) -> WireContext:
         if len(request.dests) == 1:
@@ -290,11 +295,34 @@ class Host:
         contexts = (instance.leaves(self.com.known),) if instance.acted else instance.brought(request)
         self.epoch.commit(places, *contexts, agreed=agreed)
 
+    def cancel(self, group: GroupId) -> None:
+        """Nobody waits for this request any more. It keeps its place, but is not performed when its turn comes; if it
+        is running it is stopped, with what it has called. One of many is carried through (com/cancel.py)."""
+        entry = self.order.entries.get(group)
+        if entry is not None and not entry.started:
+            if entry.request is not None and not entry.void and cancels.may_stop(entry.request):
+                self._cancelled.add(group)
+            return
+        for instance in self.com.instances.values():  # cancelling is rare: not worth an index of its own
+            if instance.entry.group == group and instance.sid.replica == self.replica:
+                self._stop(instance)
+                return
+
+    def _stop(self, instance: Instance) -> None:
+        assert instance.entry.request is not None
+        if not cancels.may_stop(instance.entry.request):
+            return
+        if instance.finished is None:
+            self.com.tell(Stop(instance.sid))
+        for call in instance.calls.values():
+            cancels.recall(self.com, call)
+
     # answers
 
     def _duplicate(self, entry: Entry) -> None:
         request = entry.request
         assert request is not None
+        self._cancelled.discard(entry.group)
         if self.com.told:
             self.com.tell(Duplicate(self.replica, entry.group, request.invocation))
         reply = self.replies.get(request.invocation)

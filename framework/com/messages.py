@@ -104,7 +104,14 @@ class Delivered(Message, tag=5, frozen=True):
     marks: tuple[tuple[Replica, Node, tuple[tuple[int, int], ...]], ...]
 
 
-AnyMessage = Request | Proposal | Known | Response | Delivered
+class Cancel(Message, tag=6, frozen=True):
+    """From the origin of a request to one of its destinations: nobody waits for it any more (com/cancel.py)."""
+
+    group: GroupId
+    target: Replica
+
+
+AnyMessage = Request | Proposal | Known | Response | Delivered | Cancel
 
 
 class Frame(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):

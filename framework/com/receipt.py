@@ -4,7 +4,8 @@ The message that completes a receipt is its most significant one; what arrives l
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from math import isnan
+from typing import Literal, get_args
 
 import msgspec
 
@@ -12,6 +13,7 @@ from framework.errors import BadRequest
 from framework.ids import ObjectName, Replica, object_of
 
 Way = Literal["srec", "crec", "drec", "quorum"]
+_WAYS = get_args(Way)
 
 
 class Receipt(msgspec.Struct, frozen=True, array_like=True):
@@ -41,6 +43,14 @@ def quorum(r: int) -> Receipt:
 def majority(n: int) -> Receipt:
     """Counted against the replicas the object is declared to have, not against those that are left."""
     return Receipt("quorum", n // 2 + 1)
+
+
+def check_wait(receipt: Receipt | None, deadline: float | None) -> None:
+    """BadRequest for what is no way to wait."""
+    if receipt is not None and receipt.way not in _WAYS:
+        raise BadRequest(f"no receipt {receipt.way!r}; there are {', '.join(_WAYS)}")
+    if deadline is not None and isnan(deadline):
+        raise BadRequest("the deadline is not a number")
 
 
 def check(receipt: Receipt, dests: Mapping[ObjectName, Sequence[Replica]]) -> None:

@@ -4,8 +4,8 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
-from framework.com.events import Completed, Deliver, Received
-from framework.errors import OboError
+from framework.com.events import Completed, Deliver, Received, Stop
+from framework.errors import Aborted, OboError
 from framework.ids import Replica, Sid, object_of
 from framework.orb.messages import open_envelope
 from framework.orb.outcome import failure
@@ -35,6 +35,8 @@ class Dispatch:
     def deliver(self, effect: Deliver) -> None:
         """Start an instance; it answers with Completed."""
         try:
+            if effect.cancelled:
+                raise Aborted("cancelled before it was performed")
             method = self._stage.naming.method(object_of(effect.replica), effect.footprint.method)
             envelope = open_envelope(effect.request.args)
         except OboError as error:
@@ -46,6 +48,14 @@ class Dispatch:
         if task is not None:
             self._tasks.add(task)
             task.add_done_callback(self._ended)
+
+    def cancel(self, effect: Stop) -> None:
+        """Nobody waits for an instance any more. It hears of that in a later turn of the loop: what it does then goes
+        to the com layer."""
+        performance = self._running.get(effect.sid)
+        if performance is not None and not performance.cancelled:
+            performance.cancelled = True
+            self._stage.loop.call_soon(performance.cancel)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)

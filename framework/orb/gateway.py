@@ -19,7 +19,7 @@ import msgspec
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from framework.com.events import Accepted, Leave, Received, Session, Submit
+from framework.com.events import Accepted, Cancel, Leave, Received, Session, Submit
 from framework.com.messages import Transmission
 from framework.declare import Method
 from framework.errors import Aborted, BadRequest, OboError, OutcomeUnknown, ResourceExhausted, Unavailable
@@ -83,7 +83,7 @@ class Gateway:
         self,
         node: Node,
         config: Config,
-        feed: Callable[[Submit | Leave], None],
+        feed: Callable[[Submit | Cancel | Leave], None],
         naming: Naming,
         session: Callable[[str], Session | None],
         guard: Guard,
@@ -179,7 +179,7 @@ class Gateway:
             name.waits[number] = wait
             self._feed(submit)
             if not wait.oneway:
-                return await wait.answer
+                return await self._answer(name, number, wait)
             try:
                 async with asyncio.timeout(limit):
                     return await wait.answer
@@ -188,6 +188,21 @@ class Gateway:
         finally:
             self.in_flight -= 1
             self._give_back(name, number, wait)
+
+    async def _answer(self, name: _Name, number: int, wait: _Wait) -> Answer:
+        """Once the RPC is cancelled or its deadline has passed, nobody waits any more. One with an id goes on: its
+        caller may repeat it, and wants the answer then."""
+        wanted = False
+        try:
+            answer = await wait.answer
+            wanted = answer.outcome.complete
+            return answer
+        except OboError:
+            wanted = True  # by another, or by nobody: the node has stopped
+            raise
+        finally:
+            if not wanted and not name.given:
+                self._feed(Cancel(name.name, number))
 
     def _given(self, caller: Caller, request: InvokeRequest) -> tuple[_Name, int]:
         client = f"i-{request.id.client}"

@@ -9,9 +9,9 @@ import zlib
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from framework.com.events import Collect, Received, Submit
+from framework.com.events import Cancel, Collect, Received, Submit
 from framework.com.receipt import Receipt
-from framework.errors import BadRequest, DeadlineExceeded, OboError
+from framework.errors import Aborted, BadRequest, DeadlineExceeded, OboError
 from framework.ids import Replica
 from framework.orb.messages import Act
 from framework.orb.naming import usual_receipt
@@ -54,6 +54,7 @@ class NestedCalls:
         return number
 
     def _wait(self, number: int, event: Submit | Collect, settle: Settle) -> None:
+        self.performance.check_wanted()
         if self._waits is not None:
             raise BadRequest("an instance waits for one call at a time: submit them, or send them by pcast")
         self._waits = number, settle
@@ -67,8 +68,25 @@ class NestedCalls:
         if self._waits is not None and self._waits[0] == effect.call:
             settle, self._waits = self._waits[1], None
             settle(Outcome(effect.responses, effect.complete, why))
+            if not effect.complete:  # nobody waits any more; the com layer is busy with this effect
+                self.performance.stage.loop.call_soon(self.give_up, effect.call)
+
+    def give_up(self, number: int) -> None:
+        """The method does not wait for this call any more."""
+        if self._waits is not None and self._waits[0] == number:
+            self._waits = None
+        if not self.performance.stage.stopped:
+            self.performance.stage.feed(Cancel(self.performance.effect.sid, number))
+
+    def abort(self) -> None:
+        """Nobody waits for the method any more: nor does its thread wait for others."""
+        if self._waits is not None:
+            number, settle = self._waits
+            self.give_up(number)
+            settle(Aborted(f"{self.performance.method.where}: cancelled by its caller"))
 
     def _submit(self, act: Act) -> tuple[int, Submit]:
+        self.performance.check_wanted()
         number = self._next
         naming, envelope = self.performance.stage.naming, self.performance.envelope
         sid = self.performance.effect.sid
@@ -177,8 +195,8 @@ class NestedAsyncOrb(_Nested):
     """``self.orb`` of a method that is async: everything is awaited."""
 
     async def _now(self, start: Callable[[Settle], int], finish: Finish) -> Any:
-        future = LoopFuture(finish, _nobody)
-        start(future.settle)
+        future = LoopFuture(finish, self._calls.give_up)
+        future.number = start(future.settle)
         return await future
 
     def _send_now(self, act: Act, finish: Callable[[int], Any]) -> Any:
@@ -186,7 +204,3 @@ class NestedAsyncOrb(_Nested):
 
     async def _send(self, act: Act, finish: Callable[[int], Any]) -> Any:
         return self._send_now(act, finish)
-
-
-def _nobody(number: int) -> None:
-    """An instance does not take back a call: its other replicas have made it, too."""

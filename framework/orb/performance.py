@@ -9,8 +9,9 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from framework.com.events import Collect, Completed, Deliver, Received, Submit
+from framework.com.events import Cancel, Collect, Completed, Deliver, Received, Submit
 from framework.declare import Method, Object, performing
+from framework.errors import Aborted
 from framework.orb.blocked import Watched
 from framework.orb.messages import Envelope
 from framework.orb.naming import Naming
@@ -39,7 +40,7 @@ class Resident:
 class Stage:
     """What instances of a node share: the way into the com layer and back, and names."""
 
-    def __init__(self, feed: Callable[[Submit | Collect | Completed], None], naming: Naming) -> None:
+    def __init__(self, feed: Callable[[Submit | Collect | Cancel | Completed], None], naming: Naming) -> None:
         self.feed = feed
         self.naming = naming
         self.loop: asyncio.AbstractEventLoop  # from start on
@@ -109,6 +110,8 @@ class Performance:
         self.envelope = envelope
         self.began = stage.loop.time()
         self.watched: Watched | None = None
+        self.cancelled = False  # nobody waits for it any more
+        self._task: asyncio.Task[Any] | None = None  # from its first step on
         self._undo = None if method.readonly else Undo(resident.tracker)
         self._calls: NestedCalls | None = None
         self._orb: NestedOrb | NestedAsyncOrb | None = None
@@ -121,6 +124,17 @@ class Performance:
         self.stage.enter(self.resident.lane if self._undo is None else self.resident.turn, self)
         return None
 
+    def cancel(self) -> None:
+        """On the loop. An ``async def`` gets CancelledError where it waits, a ``def`` Aborted where it calls others."""
+        if self._task is not None:
+            self._task.cancel()
+        elif self._calls is not None and not self.method.is_async:
+            self._calls.abort()
+
+    def check_wanted(self) -> None:
+        if self.cancelled:
+            raise Aborted(f"{self.method.where}: cancelled by its caller")
+
     # a plain def: in a thread, which has the turn
 
     def perform(self) -> None:
@@ -131,6 +145,7 @@ class Performance:
 
     def _in_thread(self) -> tuple[bool, bytes]:
         try:
+            self.check_wanted()
             values = self.method.unpack(self.envelope.args)
             body = getattr(self.resident.object, self.method.name)
             if self._undo is not None:
@@ -163,6 +178,7 @@ class Performance:
     # async def: on the loop
 
     async def _in_loop(self) -> None:
+        self._task = asyncio.current_task()
         if self._undo is not None:
             await _InTurns(self._my_turn)
         try:
@@ -175,6 +191,7 @@ class Performance:
 
     async def _awaited(self) -> tuple[bool, bytes]:
         try:
+            self.check_wanted()
             values = self.method.unpack(self.envelope.args)
             body = getattr(self.resident.object, self.method.name)(*values)
             with performing(self):

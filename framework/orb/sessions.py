@@ -14,6 +14,7 @@ import grpc
 import grpc.aio
 
 from framework.com.events import Accepted, Leave, Received, Session, Submit
+from framework.com.events import Cancel as CancelEvent
 from framework.com.events import Collect as CollectEvent
 from framework.com.receipt import Receipt
 from framework.errors import BadMessage, BadRequest, OboError, Unavailable
@@ -54,7 +55,7 @@ class Sessions:
         self,
         node: Node,
         view: int,
-        feed: Callable[[Submit | CollectEvent | Leave], None],
+        feed: Callable[[Submit | CollectEvent | CancelEvent | Leave], None],
         naming: Naming,
         look: Callable[[str], bytes],
         session: Callable[[str], Session | None],
@@ -218,7 +219,9 @@ class _Client:
         try:
             if isinstance(message, Collect):
                 self._collect(message)
-            elif isinstance(message, Look):
+            elif isinstance(message, Cancel):
+                self._cancel(message.number)
+            else:
                 self._say(Told(message.number, self._sessions.look(message.what)))
         except OboError as error:
             self._say(Refused(message.number, type(error).__name__, str(error)))
@@ -260,8 +263,16 @@ class _Client:
         del self._usual[message.number]
         self.in_flight.add(message.number)
 
+    def _cancel(self, number: int) -> None:
+        self.in_flight.discard(number)
+        self._usual.pop(number, None)
+        self._unanswered.discard(number)
+        self._sessions.feed(CancelEvent(self.name, number))
+
     def received(self, effect: Received, why: str) -> None:
         self.in_flight.discard(effect.call)
+        if not effect.complete:  # its deadline has passed; the com layer is busy with this effect
+            asyncio.get_running_loop().call_soon(self._cancel, effect.call)
         self._say(Answer(effect.call, effect.complete, effect.responses, why))
 
     def accepted(self, effect: Accepted) -> None:

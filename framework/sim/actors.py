@@ -2,9 +2,20 @@
 
 from collections.abc import Callable
 
-from framework.com.events import Accepted, AnyEvent, Collect, Completed, Deliver, Received, Session, Submit
+from framework.com.events import (
+    Accepted,
+    AnyEvent,
+    Cancel,
+    Collect,
+    Completed,
+    Deliver,
+    Received,
+    Session,
+    Stop,
+    Submit,
+)
 from framework.com.view import Placement
-from framework.ids import Node, Replica, Sid
+from framework.ids import Node, Replica, Sid, object_of
 from framework.sim.ledger import Ledger
 from framework.sim.program import Act, Program
 from framework.sim.world import Performer, SimNode, World
@@ -40,6 +51,9 @@ class Runner:
             self.done()
 
     def _act(self) -> None:
+        if self.next >= len(self.acts):  # it was stopped meanwhile
+            self.go()
+            return
         act = self.acts[self.next]
         self.next += 1
         call = self.number
@@ -71,10 +85,29 @@ class InstanceRunner(Runner):
         super().__init__(node.world, acts, change, done)
         self.node = node
         self.sid = sid
+        self.stopped = False
+        self.patience: float | None = None  # it waits for its last call no longer than this
 
     def submit(self, call: int, act: Act) -> None:
         receipt = act.receipt if act.kind == "sync" else None
         self._step(Submit(self.sid, call, act.kind, act.transmission, act.parts, receipt))
+        if self.patience is not None and self.next == len(self.acts) and not self.later:
+            self.world.after(self.patience, lambda: self._give_up(call))
+
+    def _give_up(self, call: int) -> None:
+        if self.waits_for == call:
+            self._step(Cancel(self.sid, call))
+            self.received(call)
+
+    def stop(self) -> None:
+        """It makes no more calls, waits for none, and changes nothing; unless it has done so already."""
+        if self.changed:
+            return
+        self.stopped = True
+        self.acts = self.acts[: self.next]
+        self.later.clear()
+        if self.waits_for is not None:
+            self._give_up(self.waits_for)
 
     def collect(self, call: int, act: Act) -> None:
         assert act.receipt is not None
@@ -106,6 +139,9 @@ class ClientRunner(Runner):
     def submit(self, call: int, act: Act) -> None:
         chance = self.actors.program.chance("repeat", self.name, call)
         self._send(call, act)
+        wish = self.actors.program.chance("cancel", self.name, call)
+        if act.kind != "oneway" and wish.random() < self.actors.program.shape.cancel:
+            self.world.after(wish.uniform(0.0, 25.0), lambda: self._cancel(call))
         if act.kind == "sync" and chance.random() < self.actors.program.shape.repeat:
             others = [n for n in self.world.nodes if n != self.home]
             if others:
@@ -116,6 +152,15 @@ class ClientRunner(Runner):
         if self.waits_for == call:
             self.home = other
             self._send(call, act)
+
+    def _cancel(self, call: int) -> None:
+        """It wants no answer any more, whether it waits for it or was to collect it later."""
+        if call in self.answered:
+            return
+        self.answered.add(call)
+        self.later = [(n, act) for n, act in self.later if n != call]
+        self.world.nodes[self.homes[call]].step(Cancel(self.name, call))
+        self.received(call)
 
     def _send(self, call: int, act: Act) -> None:
         receipt = act.receipt if act.kind == "sync" else None
@@ -165,19 +210,26 @@ class Actors(Performer):
             world.after(chance.uniform(0.0, 10.0), client.go)
 
     def deliver(self, node: SimNode, effect: Deliver) -> None:
+        if effect.cancelled:
+            node.step(Completed(effect.sid, False, b"cancelled"))
+            return
         request = effect.request
         at = self.program.by_name[node.com.hosts[effect.replica].name]
         script = self.program.script(request, at, effect.footprint)
 
         def change() -> float:
-            if script.ok:
+            if script.ok and not runner.stopped:
                 self.ledgers[effect.replica].commit(str(request.invocation), effect.footprint)
             return script.work
 
         def done() -> None:
-            self.world.after(script.work, lambda: self._complete(node, effect, script.ok))
+            self.world.after(script.work, lambda: self._complete(node, effect, script.ok and not runner.stopped))
 
         runner = InstanceRunner(node, effect.sid, script.acts, change, done)
+        chance = self.program.chance("patience", request.invocation)
+        # replicas do not lose patience at the same moment: what they do then must not differ
+        if _performed_once(effect) and chance.random() < self.program.shape.cancel / 2:
+            runner.patience = chance.uniform(0.0, 15.0)
         self.running[effect.sid] = runner
         runner.go()
 
@@ -185,6 +237,12 @@ class Actors(Performer):
         del self.running[effect.sid]
         output = not effect.request.group.no % 2
         node.step(Completed(effect.sid, ok, b"done" if output else b"", output))
+
+    def stopped(self, node: SimNode, effect: Stop) -> None:
+        """Most look whether they are still wanted, some run to their end."""
+        runner = self.running.get(effect.sid)
+        if runner is not None and self.program.chance("looks", effect.sid).random() < 0.8:
+            runner.stop()
 
     def accepted(self, node: SimNode, effect: Accepted) -> None:
         self._keep(node, effect.client)
@@ -199,13 +257,20 @@ class Actors(Performer):
             self._keep(node, effect.client)
             self.clients[effect.client].answer(effect)
         else:
-            self.running[effect.caller].received(effect.call)
+            runner = self.running.get(effect.caller)
+            if runner is not None:  # else it was stopped, and this crossed with its cancelling
+                runner.received(effect.call)
 
     def busy(self) -> bool:
         return bool(self.running) or not all(c.over for c in self.clients.values())
 
     def states(self, node: Node) -> list[tuple[str, str, int]]:
         return [(r, s.digest(), s.performed) for r, s in self.ledgers.items() if r.endswith(f"@{node}")]
+
+
+def _performed_once(effect: Deliver) -> bool:
+    name = object_of(effect.replica)
+    return sum(object_of(d.replica) == name for d in effect.request.dests) == 1
 
 
 def placements(program: Program) -> list[Placement]:

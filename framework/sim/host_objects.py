@@ -109,7 +109,7 @@ class Hosts(Performer):
 
     def deliver(self, node: SimNode, effect: Deliver) -> None:
         self._running += 1
-        ok, body = self._perform(effect)
+        ok, body = (False, b"Aborted: cancelled") if effect.cancelled else self._perform(effect)
         called = f"{effect.replica}/{effect.request.invocation}"
         work = Random(f"{self.world.seed}/effort/{called}").uniform(0.5, 4.0)
         output = ok and self.method(object_of(effect.replica), effect.footprint.method).returns_value

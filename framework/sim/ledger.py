@@ -1,7 +1,7 @@
 """State of a random object: a digest that tells the order of conflicting requests and nothing else.
 
-Each committed request adds a hash of itself and of the conflicting ones performed before it. Sums do not see the order
-of compatible requests; the hash of each sees the order of conflicting ones.
+Each committed request that changes state adds a hash of itself and of the conflicting ones performed before it. Sums do
+not see the order of compatible requests; the hash of each sees the order of conflicting ones.
 """
 
 from hashlib import blake2b
@@ -26,12 +26,14 @@ class Ledger:
         self._sum = 0
 
     def commit(self, invocation: str, footprint: Footprint) -> None:
+        self.performed += 1
+        if footprint.readonly:
+            return
         before = sum(h for f, h in self._entries if self.relation.conflict(f, footprint)) % (1 << 64)
         text = f"{invocation}|{footprint}|{before}".encode()
         value = int.from_bytes(blake2b(text, digest_size=8).digest())
         self._entries.append((footprint, value))
         self._sum = (self._sum + value) % (1 << 64)
-        self.performed += 1
 
     def digest(self) -> str:
         return f"{self._sum:016x}"

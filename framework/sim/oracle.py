@@ -13,10 +13,10 @@ Copies of one call, made by replicas of the caller or by a client that repeats i
 delivered at a replica when one of them is performed there.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 
-from framework.sim.verdict import Group, Performed, Place, Verdict, Violation
+from framework.sim.verdict import Group, Performed, Place, Verdict, Violation, satisfied
 from framework.trace.files import Trace
 from framework.trace.record import Placed, Record
 
@@ -45,6 +45,7 @@ class Oracle:
         self._replay()
         self._agreement()
         self._states()
+        self._alike()
         self._compatible()
         self._needless()
         if self.stopped == len(self.traces) and self.traces:
@@ -346,20 +347,33 @@ class Oracle:
                     )
 
     def _states(self) -> None:
-        """A7: same requests delivered, same state."""
+        """A7: same requests that change it, same state."""
         seen: dict[tuple[str, frozenset[str]], tuple[str, str]] = {}
         for place in self.places.values():
             if not place.states:
                 continue
             record = place.states[-1]
-            done = frozenset(p.invocation for p in place.performed if p.ended is not None and p.ended.committed)
+            done = frozenset(p.invocation for p in place.performed if p.ended and p.ended.committed and p.changes)
             digest, where = seen.setdefault((place.object, done), (record.digest, place.name))
             if digest != record.digest:
                 self._blame(
                     "A7",
-                    f"{where} and {place.name} performed the same {len(done)} requests, but their states differ: "
+                    f"{where} and {place.name} performed the same {len(done)} changes, but their states differ: "
                     f"{digest}, {record.digest}",
                 )
+
+    def _alike(self) -> None:
+        """A7, too: a request that changes state commits at all replicas that perform it, or at none."""
+        ends: dict[tuple[str, str], tuple[bool, str]] = {}
+        for place in self.places.values():
+            for instance in place.performed:
+                if instance.ended is None or not instance.changes:
+                    continue
+                committed = instance.ended.committed
+                first, where = ends.setdefault((place.object, instance.invocation), (committed, place.name))
+                if first != committed:
+                    yes, no = (where, place.name) if first else (place.name, where)
+                    self._blame("A7", f"{instance.invocation} committed at {yes} and aborted at {no}")
 
     def _liveness(self) -> None:
         """A8, in a run that says it has stopped: everything sent was delivered, everything started has ended."""
@@ -373,21 +387,6 @@ class Oracle:
             for instance in place.performed:
                 if instance.ended is None:
                     self._blame("A8", f"{instance.invocation} at {place.name} never ended")
-
-
-def satisfied(receipt: str, dests: Collection[str], got: Sequence[str]) -> bool:
-    """Do these answers complete a receipt? By what the words mean (PROTOCOL §1), not as com/ decides it."""
-    way, _, detail = receipt.rstrip(")").partition("(")
-    if way == "crec":
-        return set(got) == set(dests)
-    if way == "drec":
-        return len(got) == 1
-    if way == "srec":
-        return len(got) == 1 and detail in ("", got[0])
-    if way != "quorum" or not detail.isdecimal():
-        return True  # a trace that does not say how it waited
-    objects = {d.partition("@")[0] for d in dests}
-    return all(sum(g.partition("@")[0] == o for g in got) >= int(detail) for o in objects)
 
 
 def _clock(sid: str) -> int:

@@ -40,6 +40,7 @@ class Shape(msgspec.Struct, frozen=True):
     later: float = 0.25  # share of asynchronous calls
     back: float = 0.15  # share of instances that call back to their chain
     repeat: float = 0.08  # share of client calls repeated through another node
+    cancel: float = 0.0  # share of calls that their caller gives up after a while
     depth: int = 3
     wide: float = 0.6  # how likely an instance makes (another) call
 
@@ -225,6 +226,7 @@ def random_shape(seed: str, fixed: dict[str, object]) -> Shape:
         "wide": chance.choice([0.3, 0.5, 0.7]),
         "back": chance.choice([0.1, 0.6]),
         "repeat": chance.choice([0.0, 0.1, 0.6]),
+        "cancel": chance.choice([0.0, 0.2, 0.6]),
     }
     drawn.update(fixed)
     return msgspec.convert(drawn, Shape)

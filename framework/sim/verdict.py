@@ -1,5 +1,7 @@
 """What the oracle knows of a run: message groups, instances, replicas; and its verdict (framework.sim.oracle)."""
 
+from collections.abc import Collection, Sequence
+
 import msgspec
 
 from framework.footprint import Footprint
@@ -63,6 +65,11 @@ class Performed:
         self.reads = 0
         self.acted = False
 
+    @property
+    def changes(self) -> bool:
+        """May it change the state of its object?"""
+        return self.footprint is None or not self.footprint.readonly
+
 
 class Place:
     """A replica: what was performed there, in order."""
@@ -89,3 +96,18 @@ class Place:
         if f.keys is None or g.keys is None:
             return True
         return any(k1 == k2 and "w" in (m1, m2) for k1, m1 in f.keys for k2, m2 in g.keys)
+
+
+def satisfied(receipt: str, dests: Collection[str], got: Sequence[str]) -> bool:
+    """Do these answers complete a receipt? By what the words mean (PROTOCOL §1), not as com/ decides it."""
+    way, _, detail = receipt.rstrip(")").partition("(")
+    if way == "crec":
+        return set(got) == set(dests)
+    if way == "drec":
+        return len(got) == 1
+    if way == "srec":
+        return len(got) == 1 and detail in ("", got[0])
+    if way != "quorum" or not detail.isdecimal():
+        return True  # a trace that does not say how it waited
+    objects = {d.partition("@")[0] for d in dests}
+    return all(sum(g.partition("@")[0] == o for g in got) >= int(detail) for o in objects)

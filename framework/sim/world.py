@@ -20,6 +20,7 @@ from framework.com.events import (
     Arrived,
     Deliver,
     Received,
+    Stop,
     Tick,
     Transmit,
     Wake,
@@ -61,6 +62,9 @@ class Performer:
 
     def received(self, node: "SimNode", effect: Received) -> None:
         raise NotImplementedError
+
+    def stopped(self, node: "SimNode", effect: Stop) -> None:
+        """Nobody waits for an instance any more; who does not look runs to the end."""
 
     def accepted(self, node: "SimNode", effect: Accepted) -> None:
         """A client's call has left; for performers whose clients move between nodes."""
@@ -130,6 +134,8 @@ class SimNode:
             world.performer.deliver(self, effect)
         elif type(effect) is Received:
             world.performer.received(self, effect)
+        elif type(effect) is Stop:
+            world.performer.stopped(self, effect)
         elif type(effect) is Accepted:
             world.performer.accepted(self, effect)
 

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
+from framework.com import cancel as cancels
 from framework.com import receipt as receipts
 from framework.com.ahead import Ahead
-from framework.com.caller import Caller
+from framework.com.caller import Call, Caller
+from framework.com.calls import Calls
 from framework.com.context import Context
 from framework.com.core import Com
 from framework.com.entry import LOWEST
@@ -82,6 +84,18 @@ def _aborts_answered_ok(self: Host, request: Any, reply: Any, *rest: Any, real: 
     reply.status = status
 
 
+def _or_only_reads(what: Any, real: Any = cancels.alone) -> bool:
+    return real(what) or isinstance(what, Call) or all(p.footprint.readonly for p in what.parts)
+
+
+def _given_up_is_forgotten(self: Calls, event: Any, now: float, real: Any = Calls.cancel) -> None:
+    real(self, event, now)
+    caller = self.callers.get(event.caller)
+    call = caller.calls.pop(event.call, None) if caller is not None else None
+    if call is not None:
+        self._waiting.pop(call.group, None)
+
+
 def _at_once(*_: Any) -> bool:
     return True
 
@@ -143,6 +157,10 @@ MUTANTS: dict[str, Mutant] = {
     "no joining of an ancestor": (Ahead, "inside", _nothing),
     "a response does not wait for what came back": (Host, "hold", _never),
     "joins at any point of its ancestor": (Ahead, "_joinable", _at_once),
+    # cancelling
+    "one of several replicas is stopped": (cancels, "alone", _at_once),
+    "one of several replicas that only read is stopped": (cancels, "alone", _or_only_reads),
+    "an instance does not wait for a call that it gave up": (Calls, "cancel", _given_up_is_forgotten),
     # clocks and links
     "clock never merged": (Com, "clock_at_least", _ignore_clocks),
     "nothing is sent again": (Link, "again", _nothing),
@@ -159,9 +177,11 @@ FOCUS: dict[str, dict[str, object]] = {
         "ucast": 0.4, "oneway": 0.2, "conflict": 0.3, "objects": 3, "levels": 2, "wide": 0.8, "calls": 12, "clients": 6,
         "keys": 0,
     },
-    "a response always proves delivery": {"back": 0.8, "wide": 0.6, "conflict": 0.5, "oneway": 0.4},
+    "a response always proves delivery": {"back": 0.8, "wide": 0.6, "conflict": 0.5, "oneway": 0.4, "cancel": 0.0},
     "joins at any point of its ancestor": {"back": 0.8, "wide": 0.6, "conflict": 0.5},
     "a response does not wait for what came back": {"back": 0.8, "wide": 0.6, "conflict": 0.5},
+    "one of several replicas that only read is stopped": {"cancel": 0.6, "back": 0.8, "wide": 0.7, "conflict": 0.5},
+    "an instance does not wait for a call that it gave up": {"cancel": 0.6, "back": 0.8, "wide": 0.7, "conflict": 0.5},
     "no carry-over of running instances": {
         "oneway": 0.8, "later": 0.0, "conflict": 0.3, "ucast": 0.3, "calls": 10, "levels": 2, "objects": 3,
         "wide": 0.8, "clients": 6, "keys": 0,

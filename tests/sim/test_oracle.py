@@ -502,6 +502,16 @@ def test_a4_somebody_elses_call_may_not_overlap() -> None:
 # A6, A7, A8, identifiers
 
 
+@pytest.mark.parametrize(("method", "blamed"), [("w", True), ("r", False)])
+def test_a7_a_change_commits_everywhere_or_nowhere(method: str, blamed: bool) -> None:
+    """As when it was cancelled at one replica only. One that only reads may be aborted at some of them."""
+    hand = Hand()
+    m = hand.send(hand.client("a"), f"f.{method}@n1,n2")
+    hand.perform(m, "f@n1")
+    hand.end(hand.deliver(m, "f@n2"), committed=False)
+    assert hand.blamed() == (["A7"] if blamed else [])
+
+
 @both
 def test_a6_one_view_one_member_list(right: bool) -> None:
     hand = Hand()
