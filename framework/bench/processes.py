@@ -2,6 +2,7 @@
 
 import os
 import queue
+import signal
 import socket
 import subprocess
 import sys
@@ -121,6 +122,21 @@ class System:
 NODES = ("n1", "n2", "n3")
 
 
+def _start(stack: ExitStack, process: Process) -> Process:
+    """A signal in the midst of this would leave a process that nobody knows: it is kept until it is safe."""
+    came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        return stack.enter_context(process)
+    usual = {n: signal.signal(n, lambda number, _: came.append(number)) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        return stack.enter_context(process)
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+        for late in came:
+            signal.raise_signal(late)
+
+
 def start_nodes(stack: ExitStack, directory: Path) -> System:
     """Three nodes by ``obo serve``; the client's home is n1."""
     addresses = dict(zip(NODES, _free(len(NODES)), strict=True))
@@ -131,7 +147,7 @@ def start_nodes(stack: ExitStack, directory: Path) -> System:
     config = directory / "cluster.toml"
     config.write_text("\n".join(lines) + "\n")
     serve = ["framework.cli.main", "serve", "--config", str(config), "--drain", "1", "--node"]
-    servers = [stack.enter_context(Process(n, [*serve, n], directory)) for n in NODES]
+    servers = [_start(stack, Process(n, [*serve, n], directory)) for n in NODES]
     for server in servers:
         server.line()
     return System("obo", _client(stack, "obo", addresses["n1"], directory), servers)
@@ -139,13 +155,13 @@ def start_nodes(stack: ExitStack, directory: Path) -> System:
 
 def start_baseline(stack: ExitStack, name: str, directory: Path) -> System:
     words = ["framework.bench.side", "serve", name]
-    server = stack.enter_context(Process(f"{name}-server", words, directory))
+    server = _start(stack, Process(f"{name}-server", words, directory))
     return System(name, _client(stack, name, server.line(), directory), [server])
 
 
 def _client(stack: ExitStack, name: str, address: str, directory: Path) -> Process:
     words = ["framework.bench.side", "client", name, address]
-    client = stack.enter_context(Process(f"{name}-client", words, directory))
+    client = _start(stack, Process(f"{name}-client", words, directory))
     client.line()
     return client
 
