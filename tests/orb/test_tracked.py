@@ -314,6 +314,8 @@ def comparable(state):
 @given(st.lists(STEPS, max_size=20), st.booleans(), st.booleans())
 @example([("mine", add, "attribute", 1, True), ("other", add, "attribute", 2, True)], False, False)
 def test_beside_a_compatible_one_only_its_own_is_taken_back(steps, opaque, ends_first):
+    if opaque:  # a list that is copied and compared can be put back only as a whole: not if another has changed it, too
+        steps = [step for step in steps if step[2] != "listed"]
     state, alone = fresh_state(opaque), fresh_state(opaque)
     tracker = Tracker(state)
     undos = {who: Undo(tracker) for who in WHO}

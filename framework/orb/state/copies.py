@@ -2,7 +2,8 @@
 
 It costs time in proportion to what is copied. Containers are copied and compared one by one, known by identity, and so
 are the attributes of objects that have nothing but attributes: they are taken back in place. Anything else that may
-change (a bytearray, an array) is put back whole, as a copy, where it stood.
+change (a bytearray, an array) is put back whole, as a copy, where it stood. A list is put back as a whole, too: if a
+compatible instance has changed it since, it stays as that one left it.
 """
 
 import copy
