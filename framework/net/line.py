@@ -15,16 +15,12 @@ from typing import Protocol
 
 from framework.errors import BadMessage
 from framework.ids import Node
+from framework.net.pace import Pace
 
 log = logging.getLogger(__name__)
 
 #: Frames that may wait for a stream that takes nothing. Beyond that resends would only pile up.
 MOST_WAITING = 512
-
-
-#: Seconds in which messages gather for one frame, when frames follow close upon each other: to write and read one costs
-#: as much as many messages in it.
-GATHER = 0.001
 
 
 class Driver(Protocol):
@@ -34,8 +30,8 @@ class Driver(Protocol):
     def connected(self, peer: Node) -> None: ...
     def writable(self, peer: Node) -> None: ...
 
-    def hurried(self, peer: Node) -> bool:
-        """Are so many frames on their way to this peer that the next one had better take more along?"""
+    def on_the_way(self, peer: Node) -> int:
+        """Roughly, how many messages this peer has not confirmed."""
         ...
 
 
@@ -46,6 +42,7 @@ class Line:
         self._driver = driver
         self._out: deque[bytes] = deque()
         self._woken = False
+        self._pace = Pace()
         self._bell = asyncio.Event()
         self._stream: asyncio.Future[str] | None = None  # the stream in use; done, with the reason, when it is to end
 
@@ -96,8 +93,7 @@ class Line:
     async def _write(self, write: Callable[[bytes], Awaitable[None]], mine: "asyncio.Future[str]") -> None:
         while self._stream is mine:
             if self._woken and not self._out:
-                if self._driver.hurried(self.peer):
-                    await asyncio.sleep(GATHER)
+                await self._pace.gather(self._driver.on_the_way(self.peer))
                 self._woken = False
                 self._driver.writable(self.peer)
             if self._out:

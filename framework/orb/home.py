@@ -24,7 +24,7 @@ from framework.errors import (
     Unauthenticated,
     Unavailable,
 )
-from framework.net.line import GATHER
+from framework.net.pace import Pace
 from framework.net.security import OPEN, Credentials, distrust, hint, refusal
 from framework.net.wire.orb_pb2 import Packet
 from framework.net.wire.orb_pb2_grpc import SessionStub
@@ -50,7 +50,6 @@ log = logging.getLogger(__name__)
 TIMEOUT = 10.0  # of a call that says nothing else: finite
 GRACE = 1.0  # the node tells when a deadline has passed; without a word for this long the client does
 FIRST_ANSWER = 3.0  # seconds in which a node must say Welcome
-MANY = 8  # calls in flight
 SWEEP = 0.1  # seconds between two looks for calls that nobody answers
 
 
@@ -68,6 +67,7 @@ class Home(Calling):
         self._looks: dict[int, asyncio.Future[bytes]] = {}
         self._ready = asyncio.Event()
         self._move = asyncio.Event()
+        self._pace = Pace()
         self._keeping = asyncio.ensure_future(self._keep())
         self._sweeping = asyncio.ensure_future(self._sweep())
 
@@ -242,11 +242,10 @@ class Home(Calling):
                 await self._bell.wait()
                 self._bell.clear()
                 continue
-            if len(self._calls) > MANY:  # calls follow close upon each other: let some gather
-                await asyncio.sleep(GATHER)
-                with self._mutex:
-                    waiting += self._out
-                    self._out = []
+            await self._pace.gather(len(self._calls))
+            with self._mutex:
+                waiting += self._out
+                self._out = []
             for packet in packets(waiting, self._max_message):
                 await stream.write(packet)
 

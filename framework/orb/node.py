@@ -53,7 +53,7 @@ from framework.trace.still_open import open_calls, open_links
 log = logging.getLogger(__name__)
 
 TICK = 0.02
-HURRIED = 4  # frames on their way to a peer: then the next one waits a little, to be larger
+FRAME = 3  # messages in a frame, roughly, when there is little to do
 #: Streams are reliable while they stand: a frame is sent again when one breaks, and else only after very long silence.
 TIMING = Timing(delta=0.05, ask_after=0.5, resend_after=20.0)
 
@@ -166,8 +166,8 @@ class Node:
     def writable(self, peer: NodeName) -> None:
         self.feed(Writable(peer))
 
-    def hurried(self, peer: NodeName) -> bool:
-        return self.com.links[peer].unacked >= HURRIED
+    def on_the_way(self, peer: NodeName) -> int:
+        return self.com.links[peer].unacked * FRAME
 
     async def _tick(self) -> None:
         while True:

@@ -19,7 +19,7 @@ from framework.com.events import Collect as CollectEvent
 from framework.com.receipt import Receipt
 from framework.errors import BadMessage, BadRequest, OboError, Unavailable
 from framework.ids import Node, Replica, node_of
-from framework.net.line import GATHER
+from framework.net.pace import Pace
 from framework.net.wire.orb_pb2 import Packet
 from framework.net.wire.orb_pb2_grpc import SessionServicer, add_SessionServicer_to_server
 from framework.orb.guard import Caller, Guard
@@ -45,7 +45,7 @@ from framework.orb.naming import Naming, usual_receipt
 log = logging.getLogger(__name__)
 
 FIRST_WORD = 10.0  # seconds in which a client must say Hello
-MANY = 8  # calls in flight
+AT_ONCE = 32  # calls that are taken before answers have their turn
 KEEP = 60.0  # seconds for which a session waits for its client to come back
 _CLIENT = re.compile(r"[A-Za-z0-9_.:-]{1,100}\Z")
 
@@ -136,6 +136,7 @@ class _Client:
         self._sessions = sessions
         self._usual: dict[int, Receipt] = {}
         self._out = Outbox()
+        self._pace = Pace()
         self._bell = asyncio.Event()
         self._stream: asyncio.Future[None] | None = None
         self._going: asyncio.TimerHandle | None = None
@@ -170,10 +171,12 @@ class _Client:
 
     async def _read(self, context: Any, messages: Sequence[bytes]) -> None:
         while True:
-            for data in messages:
+            for count, data in enumerate(messages, 1):
                 message = to_node(data)
                 if isinstance(message, Call):  # by far the most
                     self._call(message)
+                    if count % AT_ONCE == 0:
+                        await asyncio.sleep(0)
                 elif isinstance(message, Bye):
                     self._sessions.forget(self)
                     return
@@ -192,17 +195,16 @@ class _Client:
                 self._bell.clear()
                 await self._bell.wait()
                 continue
-            if len(self.in_flight) > MANY:  # answers follow close upon each other: let some gather
-                await asyncio.sleep(GATHER)
+            await self._pace.gather(len(self.in_flight))
             head = self._news()
             await context.write(Packet(messages=head + self._out.take(self._sessions.limits.max_message - MARGIN)))
 
     def _news(self) -> list[bytes]:
         """Before all answers: what the client is to keep. It includes all that was answered and has left."""
         session = self._sessions.session(self.name)
+        left, self._left = self._left, 0
         if session is None:
             return []
-        left, self._left = self._left, 0
         return [encode(Left(left, session))]
 
     def _say(self, message: ToClient) -> None:

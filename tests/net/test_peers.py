@@ -58,8 +58,8 @@ class Member:
     def writable(self, peer):
         self.feed(Writable(peer))
 
-    def hurried(self, peer):
-        return False
+    def on_the_way(self, peer):
+        return 0
 
     async def serve(self):
         self.server = grpc.aio.server(options=options.server())

@@ -175,7 +175,7 @@ FOCUS: dict[str, dict[str, object]] = {
     },
     "a request stands for all that was agreed before": {
         "ucast": 0.4, "oneway": 0.2, "conflict": 0.3, "objects": 3, "levels": 2, "wide": 0.8, "calls": 12, "clients": 6,
-        "keys": 0,
+        "keys": 0, "cancel": 0.0,
     },
     "a response always proves delivery": {"back": 0.8, "wide": 0.6, "conflict": 0.5, "oneway": 0.4, "cancel": 0.0},
     "joins at any point of its ancestor": {"back": 0.8, "wide": 0.6, "conflict": 0.5},

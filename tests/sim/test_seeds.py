@@ -32,14 +32,14 @@ FOUND = [
     ),
     (
         7097,
-        {"oneway": 0.5, "later": 0.3, "conflict": 0.5, "ucast": 0.3, "calls": 12},
+        {"oneway": 0.5, "later": 0.3, "conflict": 0.5, "ucast": 0.3, "calls": 12, "cancel": 0.0},
         "one part of a pcast stood for the other part of another, with which it does not conflict",
     ),
     (
         7075,
         {
             "ucast": 0.3, "oneway": 0.4, "conflict": 0.5, "objects": 2, "levels": 2, "wide": 0.5, "calls": 14,
-            "clients": 6, "keys": 2, "nodes": 4, "back": 0.5,
+            "clients": 6, "keys": 2, "nodes": 4, "back": 0.5, "cancel": 0.0,
         },
         "the same, in a world of calls back",
     ),
