@@ -57,7 +57,7 @@ def run(
     where = trace or (Path(cluster.serve.trace) if cluster.serve.trace else None)
     sys.setswitchinterval(0.0005)  # a busy method must not keep the loop waiting for its usual 5 ms
     gc.freeze()  # what is there now stays; of what comes, nearly nothing is in a cycle: look for those seldom
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(50_000, 10, 10)
     with asyncio.Runner(loop_factory=new_loop) as runner:
         code = runner.run(_serve(lambda: Node(cluster, node, where, insecure), drain))
     _leave(node, code)
