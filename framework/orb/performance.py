@@ -255,7 +255,7 @@ class Performance:
         return False, failure(error)
 
     def _over(self, ok: bool, packed: bytes) -> None:
-        self.watched = self._calls = self._orb = None  # they know this instance: let it go without the garbage collector
+        self.watched = self._calls = self._orb = None  # they know this instance: the collector would have to free it
         self.stage.done(self, Completed(self.effect.sid, ok, packed, ok and self.method.returns_value))
 
     # what the method sees: from the request alone, so the same on every replica

@@ -1,4 +1,4 @@
-"""What a call leaves behind goes at once: a node that relied on the garbage collector would grow between its rare looks."""
+"""What a call leaves behind goes at once: the garbage collector of a node looks seldom, and it would grow between."""
 
 import asyncio
 import gc
