@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from framework.com.context import Known
-from framework.com.epoch import Epoch
+from framework.com.epoch import Agreed, Epoch
 from framework.com.messages import WireContext
 from framework.footprint import READ, WRITE, Footprint, Relation
-from framework.ids import Node, Replica, Sid
+from framework.ids import GroupId, Node, Replica, Sid, Stamp
 
 AT = Replica("f@n1")
 METHODS = ("a", "b", "c")
@@ -130,3 +130,18 @@ def test_slots_and_contexts_are_bounded() -> None:
         assert len(epoch.slots) <= 14
         assert len(epoch.context) <= 64
         assert len(epoch.base) <= 64
+
+
+def test_an_epoch_that_lasts_remembers_only_what_is_under_way() -> None:
+    """Requests that conflict with nobody who calls: the epoch is never closed."""
+    relation, known = Relation([("a", "b")]), Known()
+    epoch = Epoch(known)
+    there = Replica("x@n2")
+    for n in range(1, 1000):
+        places, meets = relation.slots(Footprint("a", None))
+        epoch.enter(Sid(n, AT), places, meets, joins=False)
+        marks = ((there, ((Node("n1"), n),)),)
+        epoch.commit(places, marks, agreed=Agreed(places, meets, Stamp(n, GroupId(n, AT, 0)), marks))
+        known.ranges(there, Node("n1")).add(n)
+        assert len(epoch._agreed) <= 64
+    assert epoch.cid == Sid(1, AT)
