@@ -70,8 +70,8 @@ class Epoch:
         self._commits += 1
         if self._commits % 64 == 0:  # an epoch may last long
             self.context.prune(self._known)
-            context = self.context.entries
-            self._agreed = [a for a in self._agreed if any(m[0] in context.get(at, ()) for at, m in a.marks)]
+            left = self.context.entries
+            self._agreed = [a for a in self._agreed if any(m[0] in left.get(at, ()) for at, m in a.marks)]
 
     def _clashes(self, meets: tuple[str, ...]) -> bool:
         return not self.slots.isdisjoint(meets)
