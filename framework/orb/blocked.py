@@ -29,7 +29,7 @@ _MARGIN = 3  # a thread that waits for the interpreter wakes up this often, at l
 class Watched:
     """One body, from its begin to its end, in the thread that performs it."""
 
-    __slots__ = ("_give", "_last", "_lent", "_looked", "_mutex", "_returns", "_thread", "_wait")
+    __slots__ = ("_before", "_give", "_last", "_lent", "_looked", "_mutex", "_returns", "_thread", "_wait")
 
     def __init__(self, give: Callable[[], None], wait: Callable[[], None], mutex: threading.Lock) -> None:
         """``give`` and ``wait``: the turn, with what belongs to it. ``mutex``: one for all bodies of a turn."""
@@ -42,10 +42,11 @@ class Watched:
         self._looked = 0.0
 
     def begin(self) -> None:
+        self._before = sys.getprofile()  # a profiler of the user's, for all but method bodies
         sys.setprofile(self._event)
 
     def end(self) -> None:
-        sys.setprofile(None)
+        sys.setprofile(self._before)
 
     def _event(self, frame: Any, event: str, arg: Any) -> None:
         if event == "c_return" or event == "c_exception":

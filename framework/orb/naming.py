@@ -23,8 +23,6 @@ from framework.orb.messages import Act, Ask, Envelope, encode
 #: Which of several replicas reads.
 Pick = Callable[[Sequence[Replica]], Replica]
 
-_MANY = 1 << 53  # numbers above this are nobody's
-
 _list = msgspec.msgpack.Decoder(list)
 _map = msgspec.msgpack.Decoder(dict[str, object])
 

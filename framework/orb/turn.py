@@ -110,8 +110,9 @@ class Turn:
     def relieve(self) -> None:
         """From time to time while others wait: if the body that has the turn is blocked, they need not."""
         holder = self._holder
-        if holder is not None and holder.watched is not None and holder.watched.is_blocked():
-            holder.watched.lend()
+        watched = holder.watched if holder is not None else None  # once: its thread may end meanwhile
+        if watched is not None and watched.is_blocked():
+            watched.lend()
 
 
 class Lane:

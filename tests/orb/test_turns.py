@@ -131,7 +131,16 @@ def test_readonly_methods_overlap(play):
     play(act)
 
 
-def test_no_change_is_lost(play):
+@pytest.fixture
+def restless():
+    """Threads are switched at every opportunity."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(usual)
+
+
+def test_no_change_is_lost(play, restless):
     async def act(busy, proxy):
         mixed = [proxy.count.submit(200) if i % 2 else proxy.count_async.submit(5) for i in range(60)]
         await asyncio.gather(*mixed)
