@@ -20,6 +20,8 @@ class Before:
         for mark in preds:
             if self.past.is_delivered(mark):
                 entry.floor = max(entry.floor, self.past.stamp_of(mark))
+                if mark not in entry.preds:
+                    self._precede(entry, [m for m in self.past.instead(mark) if m not in entry.preds])
                 continue
             entry.preds.append(mark)
             before = self._by_mark.get(mark)

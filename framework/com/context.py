@@ -50,7 +50,14 @@ class Known:
 
     def missing(self, at: Replica, marks: set[Mark]) -> set[Mark]:
         """Those of the marks that are not known to be delivered at this replica."""
-        return {mark for mark in marks if mark[1] not in self.ranges(at, mark[0])}
+        out: set[Mark] = set()
+        for mark in marks:
+            ranges = self.ranges(at, mark[0])
+            if mark[1] not in ranges:
+                out.add(mark)
+            elif ranges.holes:
+                out.update([(mark[0], n) for n in ranges.below(mark[1])])
+        return out
 
 
 class Context:
@@ -69,8 +76,10 @@ class Context:
         self.entries.setdefault(at, set()).add(mark)
 
     def replace(self, at: Replica, mark: Mark) -> None:
-        """After sending m to a replica the entry is just {m}: m itself waits for what it replaced."""
-        self.entries[at] = {mark}
+        """After sending m to a replica, m stands for the requests of its own origin: it waits for them itself. Not for
+        those of others: if its origin crashes m may be void, and nobody else knows what it stood for."""
+        before = self.entries.get(at)
+        self.entries[at] = {mark, *[m for m in before if m[0] != mark[0]]} if before else {mark}
 
     def remove(self, at: Replica, mark: Mark) -> None:
         self.entries[at].remove(mark)

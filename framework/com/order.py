@@ -188,7 +188,12 @@ class Order(Before):
     def again(self) -> None:
         """Look at all requests: what they wait for may be void."""
         self.awaited = {mark: entries for mark, entries in self.awaited.items() if not self.past.is_delivered(mark)}
-        self._todo.extend(e for e in self.entries.values() if e.request is not None)
+        for entry in self.entries.values():
+            if entry.request is not None:
+                for mark in tuple(entry.preds):
+                    if self.past.is_delivered(mark):
+                        self._precede(entry, [m for m in self.past.instead(mark) if m not in entry.preds])
+                self._todo.append(entry)
         self._run()
 
     def take_over(self, performed: Callable[[Invocation], bool]) -> None:

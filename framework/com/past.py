@@ -40,6 +40,11 @@ class Past:
         """A life of this origin has ended or begun: what it sent is over, but for what is alive."""
         self.delivered.setdefault(origin, Ranges()).close(self._base(origin), alive)
 
+    def instead(self, mark: Mark) -> list[Mark]:
+        """What comes first where this mark is void: requests of the same life, sent before it, that are alive."""
+        ranges = self._of(mark[0])
+        return [(mark[0], n) for n in ranges.below(mark[1])] if ranges.holes else []
+
     def deliver(self, mark: Mark, stamp: Stamp) -> None:
         self._of(mark[0]).add(mark[1])
         self._stamps[mark] = stamp

@@ -46,6 +46,10 @@ class Ranges:
         self._raise_to(low)
         self.holes = {n for n in left if n <= self.low} or None
 
+    def below(self, n: int) -> list[int]:
+        """What is alive of a life that has ended, and was sent before ``n``. If ``n`` is void, it stood for these."""
+        return [hole for hole in sorted(self.holes) if hole < n] if self.holes else []
+
     def _raise_to(self, low: int) -> None:
         if low > self.low:
             self.low = low
