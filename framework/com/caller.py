@@ -30,6 +30,7 @@ class Call:
         "received",
         "seqs",
         "silent",
+        "waived",
     )
 
     def __init__(self, number: int, group: GroupId, dests: tuple[Dest, ...]) -> None:
@@ -43,6 +44,7 @@ class Call:
         self.received = False  # the receipt is over: what comes now is not received
         self.silent: set[ObjectName] = {object_of(d) for d in self.dests}  # objects that have not answered at all
         self.objects = len(self.silent)  # a pcast takes a call number for each
+        self.waived: tuple[Replica, ...] = ()  # counts as if it had answered
 
     @property
     def finished(self) -> bool:
@@ -65,6 +67,17 @@ class Call:
         self.silent &= {object_of(d) for d in dests}
         return True
 
+    def waive(self, dests: Collection[Replica]) -> None:
+        """These have no state yet. Nobody waits for them."""
+        self.waived = tuple(dests)
+        self.dests = tuple([d for d in self.dests if d not in dests])
+
+    def _least(self, name: ObjectName) -> int:
+        """How many responses of this object are needed."""
+        assert self.receipt is not None
+        waived = sum(object_of(d) == name for d in self.waived)
+        return max(1, self.receipt.r - waived) if self.receipt.way == "quorum" else 1
+
     @property
     def hopeless(self) -> bool:
         """Can its receipt never be complete, because destinations have departed?"""
@@ -74,9 +87,8 @@ class Call:
             return self.receipt.source not in self.dests
         if self.receipt.way == "drec":
             return not self.dests
-        least = self.receipt.r if self.receipt.way == "quorum" else 1
         left = [object_of(d) for d in self.dests]
-        return any(left.count(o) < least for o in {object_of(d) for d in self.seqs})
+        return any(left.count(o) < self._least(o) for o in {object_of(d) for d in self.seqs})
 
     def significant(self) -> tuple[Response, ...] | None:
         """The responses that complete the receipt, the most significant one last; None while it is incomplete.
@@ -93,9 +105,16 @@ class Call:
         got: list[Replica] = []
         for replica in self.got:
             got.append(replica)
-            if receipts.complete(self.receipt, self.dests, got):
+            if self._complete(got):
                 return tuple(self.got[r] for r in got)
         return None
+
+    def _complete(self, got: Sequence[Replica]) -> bool:
+        assert self.receipt is not None
+        if self.receipt.way == "quorum" and self.waived:
+            names = [object_of(g) for g in got]
+            return all(names.count(o) >= self._least(o) for o in {object_of(d) for d in self.seqs})
+        return receipts.complete(self.receipt, self.dests, got)
 
 
 class Caller:

@@ -172,10 +172,10 @@ class Calls:
                 )
                 self.com.post(node_of(at), request)
                 caller.sent(dest, (self.com.node, dest.seq), event.kind, part.footprint.readonly)
+        call = Call(event.call, group, dests)
         if event.kind != "oneway":
-            call = Call(event.call, group, dests)
-            if caller.version < self.com.view:
-                call.lose([node_of(d.replica) for d in dests if self.com.lives.gone(d.replica, caller.version)])
+            if not caller.client:
+                self._without_joiners(caller, call)
             self._expect(caller, event, call)
         if self.com.told:
             self.com.tell(
@@ -195,12 +195,21 @@ class Calls:
                     caller.client,
                     event.receipt,
                     tuple(s.after for s in event.sessions),
+                    call.waived,
                 )
             )
         if caller.client:
             caller.after = group, "sent"
             self.com.tell(Accepted(caller.client, event.call))
             self._forget_below(caller, event.done)
+
+    def _without_joiners(self, caller: Caller, call: Call) -> None:
+        """See framework.com.present."""
+        lives = self.com.lives
+        if caller.version < self.com.view:
+            call.lose([node_of(d) for d in call.dests if lives.gone(d, caller.version)])
+        if lives.pending:
+            call.waive([d for d in call.dests if d in lives.pending])
 
     def session(self, client: str) -> Session | None:
         """What a client keeps of its session here; None before its first call has left."""

@@ -48,6 +48,7 @@ from framework.com.messages import (
     Frame,
     Moved,
     Proposal,
+    Ready,
     Request,
     Response,
 )
@@ -123,6 +124,7 @@ class Com:
             Response: self.calls.respond,
             Delivered: self._delivered,
             CancelMessage: lambda m: self.hosts[m.target].cancel(m.group),
+            Ready: lambda m: self.lives.pending.discard(m.replica),
         }
 
     @property

@@ -232,6 +232,7 @@ class Sent(Effect, frozen=True):
     client: str
     receipt: Receipt | None
     sessions: tuple[str, ...]
+    waived: tuple[Replica, ...] = ()  # have no state yet: they are not waited for
 
 
 class Landed(Effect, frozen=True):

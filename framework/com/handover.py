@@ -18,7 +18,7 @@ import msgspec
 
 from framework.com.events import Give, Snapshot, Take
 from framework.com.host import Host
-from framework.com.messages import WireContext
+from framework.com.messages import Ready, WireContext
 from framework.com.replies import Kept
 from framework.errors import BadMessage, BadRequest
 from framework.ids import Node, Replica, node_of
@@ -44,9 +44,8 @@ class Handover:
         self._wishes: dict[Replica, set[tuple[Node, int]]] = {}  # nodes, and which life of them
         self._closed_at: dict[Replica, float] = {}
         self._open_until: dict[Replica, float] = {}
-        view = com.lives.view
-        if not view.formed and com.lives.mine == view.version:
-            for host in com.hosts.values():
+        for host in com.hosts.values():
+            if host.replica in com.lives.view.unready:
                 host.order.closed = True
                 self.unready[host.replica] = self.donors(host.replica)
 
@@ -143,5 +142,8 @@ class Handover:
             host.epoch.inherit(part.context)
             host.replies.adopt(part.replies)
         del self.unready[event.replica]
+        self.com.lives.pending.discard(event.replica)
+        for node in self.com.links:
+            self.com.post(node, Ready(self.com.view, event.replica))
         host.adopted()
         self.look(host, now)

@@ -25,16 +25,18 @@ def ends_life(number: int) -> bool:
 
 
 class Lives:
-    __slots__ = ("_moved", "node", "view")
+    __slots__ = ("_moved", "node", "pending", "view")
 
     def __init__(self, node: Node, view: View) -> None:
         self.node = node
         self.view = view
+        self.pending: set[Replica] = set()  # replicas that have no state yet, as far as is known here
         self._moved: dict[Node, int] = {}  # last version in which a node came or left
         self.install(view, (), view.members)
 
     def install(self, view: View, left: Iterable[Node], joined: Iterable[Node]) -> None:
         self.view = view
+        self.pending = set(view.unready)
         for node in left:
             self._moved[node] = view.version
         for node in joined:

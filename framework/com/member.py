@@ -285,6 +285,7 @@ class Membership:
             word.version,
             word.ballot,
             flush.report(self.com, word.leaving),
+            tuple(sorted(self.com.unready)),
             tuple(sorted(self.suspects)),
             tuple(sorted((n, i) for n, (i, _) in self.outsiders.items())),
             self.accepted,
@@ -315,7 +316,15 @@ class Membership:
         lives = {n: (self.view.life(n) or 1, self.view.incarnation(n) or 1) for n in stay}
         lives |= {n: (version, outsiders[n]) for n in joined}
         members = tuple(sorted(lives))
-        view = View(version, members, tuple(lives[n][0] for n in members), tuple(lives[n][1] for n in members))
+        unready = {r for n in stay for r in attempt.promises[n].unready}
+        unready |= {r for n in joined for _, r in self.com.directory.on(n)}
+        view = View(
+            version,
+            members,
+            tuple(lives[n][0] for n in members),
+            tuple(lives[n][1] for n in members),
+            tuple(sorted(unready)),
+        )
         left = tuple(sorted(attempt.leaving))
         return Decision(view, left, tuple(joined), flush.union([attempt.promises[n].report for n in stay]))
 

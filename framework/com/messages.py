@@ -116,7 +116,13 @@ class Moved(Message, tag=7, frozen=True):
     """From here on, this node sends no request of a view before this one. Links are FIFO."""
 
 
-AnyMessage = Request | Proposal | Known | Response | Delivered | Cancel | Moved
+class Ready(Message, tag=8, frozen=True):
+    """This replica has its state now: it performs requests and answers."""
+
+    replica: Replica
+
+
+AnyMessage = Request | Proposal | Known | Response | Delivered | Cancel | Moved | Ready
 
 
 class Frame(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, tag=1):

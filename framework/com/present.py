@@ -6,6 +6,9 @@ An instance whose request was sent in an earlier view waits for no life that beg
 before this instance has ended (framework.com.handover), and would be waited for in vain. It gets the requests of the
 instance like everybody else; only the receipt does without it. So all replicas of the caller judge alike, whichever
 view each of them is in.
+
+Nor does an instance wait for a replica that is known to have no state yet: that one may wait for the instance to end.
+In a quorum it counts as if it had answered: the state that it will get has what the others have performed.
 """
 
 from typing import TYPE_CHECKING
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 def present(com: "Com", event: Submit, version: int) -> Submit:
     """The same call, to those replicas that are in the view. Unavailable if too few of them count, for one whose own
     request was sent in this version."""
+    nested = not isinstance(event.caller, str) and event.kind != "oneway"
     parts = tuple([_there(com, part) for part in event.parts])
     receipt = event.receipt
     least = receipt.r if receipt is not None and receipt.way == "quorum" else 1
@@ -33,9 +37,13 @@ def present(com: "Com", event: Submit, version: int) -> Submit:
                 f"{part.object}: {len(count)} of its replicas {', '.join(asked.replicas)} can be reached, {least} "
                 f"{'is' if least == 1 else 'are'} needed; {_view(com)}"
             )
+        if nested and all(r in com.lives.pending for r in count):
+            raise Unavailable(f"{part.object}: {', '.join(count)} has no state yet")
     source = receipt.source if receipt is not None else None
     if source is not None and com.lives.gone(source, version):
         raise Unavailable(f"{source} cannot be reached; {_view(com)}")
+    if nested and source in com.lives.pending:
+        raise Unavailable(f"{source} has no state yet")
     return msgspec.structs.replace(event, parts=parts)
 
 

@@ -22,6 +22,7 @@ class View(msgspec.Struct, frozen=True, array_like=True):
     members: tuple[Node, ...]
     since: tuple[int, ...] = ()
     incarnations: tuple[int, ...] = ()  # of a process: how a node that asks to join knows itself
+    unready: tuple[Replica, ...] = ()  # those that have no state yet as it begins
 
     def life(self, node: Node) -> int | None:
         """Since which version it is a member; None if it is not."""

@@ -77,6 +77,7 @@ class Promise(FromMember, tag=13, frozen=True):
 
     ballot: Ballot
     report: Report
+    unready: tuple[Replica, ...] = ()
     suspects: tuple[Node, ...] = ()
     outsiders: tuple[tuple[Node, int], ...] = ()
     accepted: tuple[Ballot, Decision] | None = None

@@ -95,6 +95,9 @@ class Oracle(Replay):
         if r.group in self.groups:
             self.blame("A1", f"{r.node} record {r.i}: group id {r.group} was used twice")
             return
+        for replica in group.waived:
+            if group.places[replica].life[1] == 1 or caller.group is None:
+                self.blame("P0 §3.2", f"{r.sid} does not wait for {replica}, which has been there from the beginning")
         group.before = caller.knows | caller.reads
         group.carries = caller.knows
         self.groups[r.group] = group
@@ -238,7 +241,8 @@ class Oracle(Replay):
         since = caller.group.view if caller.group is not None else r.view  # it waits for no life that began later
         lives = {replica: place.life for replica, place in group.places.items()}
         gone = [at for at, life in lives.items() if life[1] > since or not self.views.has(r.view, life)]
-        if r.complete and not satisfied(r.receipt, group.dests, [replica for replica, _ in r.received], gone):
+        got = [replica for replica, _ in r.received]
+        if r.complete and not satisfied(r.receipt, group.dests, got, gone, group.waived):
             self.blame("P0 §3.2", f"{r.sid} completed {r.receipt} of {r.group} with {r.received}")
         for place, status in self._answers(r):
             done = place.by_invocation.get(group.invocations[place.object])

@@ -43,7 +43,7 @@ class Group:
 
     __slots__ = (
         "act", "at", "before", "bits", "carries", "dests", "entries", "invocations", "kind", "name", "origin", "parts",
-        "places", "sid", "view",
+        "places", "sid", "view", "waived",
     )  # fmt: skip
 
     def __init__(self, record: Record, origin: Life, places: Mapping[str, "Place"]) -> None:
@@ -60,6 +60,7 @@ class Group:
         self.places = dict(places)  # the lives of its destinations
         self.origin = origin
         self.view = record.view
+        self.waived = record.waived
         self.at = record.at
         self.bits: dict[str, int] = {}  # per object: the bit of this message
         self.before = 0  # all messages that significantly precede it
@@ -186,12 +187,19 @@ class Facts:
             self.blame(rule, text)
 
 
-def satisfied(receipt: str, dests: Collection[str], got: Sequence[str], gone: Collection[str] = ()) -> bool:
+def satisfied(
+    receipt: str,
+    dests: Collection[str],
+    got: Sequence[str],
+    gone: Collection[str] = (),
+    waived: Collection[str] = (),
+) -> bool:
     """Do these answers complete a receipt? By what the words mean (PROTOCOL §1), not as com/ decides it. Nobody waits
-    for destinations that are gone."""
+    for destinations that are gone. In a quorum those that have no state yet count as if they had answered: they get it
+    from the others."""
     way, _, detail = receipt.rstrip(")").partition("(")
     if way == "crec":
-        return set(dests) - set(gone) <= set(got) <= set(dests)
+        return set(dests) - set(gone) - set(waived) <= set(got) <= set(dests)
     if way == "drec":
         return len(got) == 1
     if way == "srec":
@@ -199,4 +207,8 @@ def satisfied(receipt: str, dests: Collection[str], got: Sequence[str], gone: Co
     if way != "quorum" or not detail.isdecimal():
         return True  # a trace that does not say how it waited
     objects = {d.partition("@")[0] for d in dests}
-    return all(sum(g.partition("@")[0] == o for g in got) >= int(detail) for o in objects)
+    both = {*got, *waived}
+    return all(
+        sum(g.partition("@")[0] == o for g in both) >= int(detail) and any(g.partition("@")[0] == o for g in got)
+        for o in objects
+    )

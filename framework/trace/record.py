@@ -77,6 +77,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     stamp: str = ""
     way: str = ""  # fast, slow, or none
     entries: int = 0  # send: context entries it carries
+    waived: tuple[str, ...] = ()  # send: destinations without a state yet: an instance does not wait for them
     received: tuple[tuple[str, str], ...] = ()  # receive: (replica, status), the most significant one last
     complete: bool = True  # receive: False when the deadline passed first
     committed: bool = True  # end

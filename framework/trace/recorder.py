@@ -101,6 +101,7 @@ def _sent(e: Sent) -> dict[str, Any]:
         "stamp": f"{e.number}/{e.group}",
         "way": "" if e.ordered else "none",
         "entries": e.entries,
+        "waived": e.waived,
     }
 
 
