@@ -48,7 +48,8 @@ def perform(job: Job) -> Outcome:
         done = run(job.seed, job.options)
         if job.trace:
             for trace in done.traces:
-                write(Path(job.trace) / str(job.seed) / file_name(trace.header.node, trace.header.life), trace)
+                name = file_name(trace.header.node, trace.header.life)
+                write(Path(job.trace) / str(job.seed) / name, trace)
     except Exception as error:
         return crashed(job, told(error))
     verdict = done.verdict
