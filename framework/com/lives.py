@@ -19,6 +19,11 @@ def first_of(version: int) -> int:
     return (version - 1) << _SPAN
 
 
+def ends_life(number: int) -> bool:
+    """Is this the last number that a life can have used?"""
+    return number & ((1 << _SPAN) - 1) == 0
+
+
 class Lives:
     __slots__ = ("_moved", "node", "view")
 
