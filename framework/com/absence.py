@@ -46,7 +46,7 @@ class Absence:
         entry.wanted -= len(gone)
 
     def depart(self, order: "Order", left: Collection[Node], union: Union, alive: Collection[GroupId]) -> list[Entry]:
-        """The lives of these nodes have ended. Returns the announcements that are void."""
+        """The lives of these nodes have ended. Returns what is void of what they sent."""
         for group, said in union.items():
             self._brought.setdefault(group, {}).update(said)
         void = []
@@ -54,7 +54,7 @@ class Absence:
             gone = [d for d in entry.dests if node_of(d) in left and d not in entry.gone]
             if gone:
                 self._miss(entry, gone)
-            if entry.request is None and node_of(entry.group.replica) in left and entry.group not in alive:
+            if node_of(entry.group.replica) in left and entry.group not in alive and not entry.started:
                 void.append(entry)
         return void
 

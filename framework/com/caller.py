@@ -7,6 +7,7 @@ only read are kept apart: they matter to later requests of their own instance an
 from collections.abc import Collection, Sequence
 
 from framework.com import receipt as receipts
+from framework.com.check import MANY
 from framework.com.context import Context, Known
 from framework.com.events import Outgoing
 from framework.com.messages import Ancestor, Dest, Kind, Mark, Response, WireContext
@@ -140,6 +141,11 @@ class Caller:
     def chain(self) -> tuple[Ancestor, ...]:
         """Itself and its ancestors that wait for what it does."""
         return ()
+
+    @property
+    def version(self) -> int:
+        """Who joined after this view is sent what it sends, but not waited for (framework.com.present)."""
+        return MANY
 
     @property
     def copies(self) -> int:

@@ -55,8 +55,8 @@ class Calls:
         caller = self._caller(event.caller) if isinstance(event.caller, Sid) else None
         self._check_kinds(event)
         self._check_submit(event, caller)
-        if len(self.com.lives.view.members) < len(self.com.directory.nodes):
-            event = present(self.com, event)
+        if self.com.view > 1 or len(self.com.lives.view.members) < len(self.com.directory.nodes):
+            event = present(self.com, event, caller.version if caller is not None else self.com.view)
         if caller is None:
             assert isinstance(event.caller, str)
             if event.caller in self._backlog or self._congested(event):
@@ -173,7 +173,10 @@ class Calls:
                 self.com.post(node_of(at), request)
                 caller.sent(dest, (self.com.node, dest.seq), event.kind, part.footprint.readonly)
         if event.kind != "oneway":
-            self._expect(caller, event, Call(event.call, group, dests))
+            call = Call(event.call, group, dests)
+            if caller.version < self.com.view:
+                call.lose([node_of(d.replica) for d in dests if self.com.lives.gone(d.replica, caller.version)])
+            self._expect(caller, event, call)
         if self.com.told:
             self.com.tell(
                 Sent(
@@ -270,7 +273,7 @@ class Calls:
     def _send_late(self, client: str, event: Submit) -> None:
         """What has waited may have lost its destinations meanwhile."""
         try:
-            self._send(self._session(client), present(self.com, event))
+            self._send(self._session(client), present(self.com, event, self.com.view))
         except Unavailable:
             if event.receipt is not None:
                 self.com.tell(Received(self._session(client).sid, client, event.call, None, event.receipt, (), False))

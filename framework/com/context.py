@@ -45,7 +45,8 @@ class Known:
                         ranges.holes = None
         for at, origin in alive:
             if node_of(at) not in nodes:
-                self.ranges(at, origin).close(self._base(origin, at), alive[at, origin])
+                ranges = self._at.setdefault(at, {}).setdefault(origin, Ranges())
+                ranges.close(self._base(origin, at), alive[at, origin])
 
     def missing(self, at: Replica, marks: set[Mark]) -> set[Mark]:
         """Those of the marks that are not known to be delivered at this replica."""

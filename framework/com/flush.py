@@ -2,7 +2,9 @@
 
 - A proposal of a departed destination counts if it is in the union, else nobody waits for it.
 - A request of a departed origin that some survivor has is completed: every surviving destination gets it, from any
-  replica of the same object. One that no survivor has is void, and so are the entries of contexts that name it.
+  replica of the same object. One that no survivor has is void, and so are the entries of contexts that name it. So is
+  an act on several objects (pcast) that needs agreement, if nobody has the part of one of them: it cannot have been
+  agreed, so nobody has delivered it.
 
 A replica keeps what it has delivered until all other destinations are known to have delivered it, too: what it has used
 from a departed member, others may still need.
@@ -62,7 +64,8 @@ def install(com: "Com", decision: Decision) -> None:
     com.lives.install(decision.view, decision.left, decision.joined)
     com.view = decision.view.version
     com.clock_at_least(decision.report.clock)
-    alive = _alive(decision)
+    completed = _completed(decision)
+    alive = _alive(decision, completed)
     com.known.close(moved, alive)
     for node in decision.left:
         com.links.pop(node, None)
@@ -73,15 +76,28 @@ def install(com: "Com", decision: Decision) -> None:
     com.tell(Installed(decision.view, decision.left, decision.joined))
     for node in com.links:
         com.post(node, Moved(com.view))
-    _depart(com, decision, alive)
+    _depart(com, decision, completed, alive)
     com.calls.depart(decision.left)
     com.handover.refresh()
 
 
-def _alive(decision: Decision) -> dict[tuple[Replica, Node], set[int]]:
-    """Requests of departed origins that go on: sequence numbers by destination and origin."""
-    alive: dict[tuple[Replica, Node], set[int]] = {}
+def _completed(decision: Decision) -> list[Request]:
+    """The requests of departed origins that go on, one for each object."""
+    have: dict[GroupId, set[ObjectName]] = {}
     for request in decision.report.requests:
+        have.setdefault(request.group, set()).add(object_of(request.target))
+    return [
+        r
+        for r in decision.report.requests
+        if not r.ordered
+        or have[r.group] >= {object_of(d.replica) for d in r.dests if node_of(d.replica) not in decision.left}
+    ]
+
+
+def _alive(decision: Decision, completed: list[Request]) -> dict[tuple[Replica, Node], set[int]]:
+    """Their sequence numbers, by destination and origin."""
+    alive: dict[tuple[Replica, Node], set[int]] = {}
+    for request in completed:
         name = object_of(request.target)
         for dest in request.dests:
             if object_of(dest.replica) == name and node_of(dest.replica) not in decision.left:
@@ -89,17 +105,19 @@ def _alive(decision: Decision) -> dict[tuple[Replica, Node], set[int]]:
     return alive
 
 
-def _depart(com: "Com", decision: Decision, alive: dict[tuple[Replica, Node], set[int]]) -> None:
+def _depart(
+    com: "Com", decision: Decision, completed: list[Request], alive: dict[tuple[Replica, Node], set[int]]
+) -> None:
     proposals: dict[GroupId, dict[Replica, int]] = {}
     for placed in decision.report.proposals:
         proposals.setdefault(placed.group, {})[placed.replica] = placed.number
     for host in com.hosts.values():
-        mine = {r.group: r for r in decision.report.requests if object_of(r.target) == host.name}
+        mine = {r.group for r in completed if object_of(r.target) == host.name}
         host.depart(decision, proposals, mine, {n: alive.get((host.replica, n), set()) for n in decision.left})
     for host in com.hosts.values():
         here = [
             msgspec.structs.replace(r, target=host.replica)
-            for r in decision.report.requests
+            for r in completed
             if object_of(r.target) == host.name and any(d.replica == host.replica for d in r.dests)
         ]
         for request in sorted(here, key=lambda r: [d.seq for d in r.dests if d.replica == host.replica]):

@@ -41,7 +41,7 @@ class Handover:
         self.unready: dict[
             Replica, tuple[Node, ...]
         ] = {}  # replicas here that wait for their state, and who may have it
-        self._wishes: dict[Replica, set[Node]] = {}
+        self._wishes: dict[Replica, set[tuple[Node, int]]] = {}  # nodes, and which life of them
         self._closed_at: dict[Replica, float] = {}
         self._open_until: dict[Replica, float] = {}
         view = com.lives.view
@@ -61,8 +61,12 @@ class Handover:
         """The view has changed."""
         for replica in self.unready:
             self.unready[replica] = self.donors(replica)
-        members = self.com.lives.view.members
-        self._wishes = {r: left for r, w in self._wishes.items() if (left := {n for n in w if n in members})}
+        view = self.com.lives.view
+        for replica in tuple(self._wishes):
+            left = {(n, life) for n, life in self._wishes[replica] if life > view.version or view.life(n) == life}
+            self._wishes[replica] = left
+            if not left:
+                del self._wishes[replica]
         for replica in [r for r in self._closed_at if r not in self._wishes]:
             self._reopen(self.com.hosts[replica])
 
@@ -71,9 +75,9 @@ class Handover:
     def give(self, event: Give, now: float) -> None:
         if event.replica not in self.com.hosts:
             raise BadRequest(f"no replica {event.replica} at {self.com.node}")
-        if event.to not in self.com.lives.view.members or event.to == self.com.node:
-            raise BadRequest(f"{event.to!r} is no other member of view {self.com.view}; it cannot be given a state")
-        self._wishes.setdefault(event.replica, set()).add(event.to)
+        if event.to not in self.com.directory.nodes or event.to == self.com.node or event.life < 2:
+            raise BadRequest(f"{event.to!r} in its life {event.life} is no node that can be given a state")
+        self._wishes.setdefault(event.replica, set()).add((event.to, event.life))
         self.look(self.com.hosts[event.replica], now)
 
     def tick(self, now: float) -> None:
@@ -89,13 +93,13 @@ class Handover:
         wishes = self._wishes.get(host.replica)
         if not wishes or host.replica in self.unready:
             return
-        ready = [n for n in sorted(wishes) if self._no_earlier(host, n)]
+        ready = [(n, since) for n, since in sorted(wishes) if self._no_earlier(host, since)]
         if not ready:
             return
         if not host.order.ahead.performing:
             part = self._part(host)
-            for node in ready:
-                wishes.remove(node)
+            for node, since in ready:
+                wishes.remove((node, since))
                 self.com.tell(Snapshot(host.replica, node, part))
             if not wishes:
                 del self._wishes[host.replica]
@@ -104,10 +108,10 @@ class Handover:
             host.order.closed = True
             self._closed_at[host.replica] = now
 
-    def _no_earlier(self, host: Host, node: Node) -> bool:
-        """Is no request of a view before the one in which this node joined to come or under way?"""
-        view = self.com.lives.view
-        since = view.life(node) or view.version
+    def _no_earlier(self, host: Host, since: int) -> bool:
+        """Is no request of a view before this one, in which a node joined, to come or under way?"""
+        if self.com.view < since:
+            return False
         for link in self.com.links.values():
             if link.theirs < since and link.moved < since:
                 return False

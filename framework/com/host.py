@@ -1,7 +1,7 @@
 """One replica: its queue, its epochs, its replies, and the instances that perform requests here."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from framework.com import cancel as cancels
@@ -168,7 +168,7 @@ class Host:
     # the view changes (framework.com.flush)
 
     def depart(
-        self, decision: Decision, proposals: Union, brought: Mapping[GroupId, Request], alive: Mapping[Node, set[int]]
+        self, decision: Decision, proposals: Union, brought: Collection[GroupId], alive: Mapping[Node, set[int]]
     ) -> None:
         """These nodes have departed; of what they sent to this replica only some is alive."""
         order = self.order

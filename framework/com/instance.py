@@ -50,6 +50,10 @@ class Instance(Caller):
         return (*request.chain, Ancestor(name, len(request.invocation.path), self._mine))
 
     @property
+    def version(self) -> int:
+        return self.entry.version
+
+    @property
     def copies(self) -> int:
         return len(self._mine)
 

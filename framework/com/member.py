@@ -50,14 +50,12 @@ KEPT = 4096  # frames of a later view, or of a frozen peer: more come again, as 
 class Attempt:
     """An attempt of this node to decide the next view."""
 
-    def __init__(self, ballot: Ballot, leaving: frozenset[Node], began: float) -> None:
+    def __init__(self, ballot: Ballot, leaving: frozenset[Node]) -> None:
         self.ballot = ballot
         self.leaving = leaving
-        self.began = began
         self.promises: dict[Node, Promise] = {}
         self.decision: Decision | None = None
         self.accepted: set[Node] = set()
-        self.said_at = began
 
 
 class Membership:
@@ -134,7 +132,7 @@ class Membership:
         self._round = max(self._round, self.promised.round) + 1
         ballot = Ballot(self._round, self.com.node)
         self._wished_at = None
-        self.attempt = Attempt(ballot, leaving, now)
+        self.attempt = Attempt(ballot, leaving)
         self._say_again(self.attempt, now)
 
     def _go_on(self, attempt: Attempt, leaving: frozenset[Node], now: float) -> None:
@@ -146,15 +144,14 @@ class Membership:
         }
         more = (leaving | silent) - attempt.leaving if attempt.decision is None else frozenset()
         stay = [n for n in self.view.members if n not in attempt.leaving | more]
-        if now - attempt.began > self.patience or (more and len(stay) >= self.view.majority):
-            self.attempt = None
-            if len([n for n in self.view.members if n not in leaving]) >= self.view.majority:
-                self._begin(frozenset(leaving | silent) if len(stay) >= self.view.majority else leaving, now)
-        elif now - attempt.said_at >= self.com.timing.delta:
+        if self.promised > attempt.ballot:
+            self.attempt = None  # somebody else tries
+        elif more and len(stay) >= self.view.majority:
+            self._begin(frozenset(leaving | silent), now)
+        else:
             self._say_again(attempt, now)
 
     def _say_again(self, attempt: Attempt, now: float) -> None:
-        attempt.said_at = now
         me, version = self.com.node, self.view.version
         for node in self.view.members:
             if node in attempt.leaving and node != me:
@@ -256,6 +253,8 @@ class Membership:
             self._accept(word, now)
         elif isinstance(word, Refuse):
             self._round = max(self._round, word.promised.round)
+            if self.attempt is not None and word.ballot == self.attempt.ballot:
+                self.attempt, self._wished_at = None, now
         elif self.attempt is not None and word.ballot == self.attempt.ballot:
             if isinstance(word, Promise):
                 self.attempt.promises[word.source] = word

@@ -174,10 +174,16 @@ class Order(Before):
         return conflict(self.ahead.blocker(entry))
 
     def forget(self, entry: Entry) -> None:
-        """An announced request that will never come."""
+        """A request that is void: it is announced and will never come, or can never be agreed."""
         del self.entries[entry.group]
         self.ahead.leave(entry)
         self._move(entry)
+        if entry.mark is not None and entry.invocation is not None:
+            del self._by_mark[entry.mark]
+            self._joining.pop(entry.mark, None)
+            copies = [c for c in self.copies.pop(entry.invocation, ()) if c is not entry]
+            if copies:
+                self.copies[entry.invocation] = copies
 
     def again(self) -> None:
         """Look at all requests: what they wait for may be void."""

@@ -38,7 +38,7 @@ class Past:
 
     def close(self, origin: Node, alive: Iterable[int]) -> None:
         """A life of this origin has ended or begun: what it sent is over, but for what is alive."""
-        self._of(origin).close(self._base(origin), alive)
+        self.delivered.setdefault(origin, Ranges()).close(self._base(origin), alive)
 
     def deliver(self, mark: Mark, stamp: Stamp) -> None:
         self._of(mark[0]).add(mark[1])

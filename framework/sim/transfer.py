@@ -47,7 +47,7 @@ class Transfers:
             self._bring(node, mine, Parcel(), b"")
         elif donors:
             theirs = replica(object_of(mine), donors[turn % len(donors)])
-            self.world.after(chance.uniform(1.0, 10.0), lambda: self._give(theirs, node.name))
+            self.world.after(chance.uniform(1.0, 10.0), lambda: self._give(theirs, node.name, life))
         self.world.after(chance.uniform(40.0, 200.0), lambda: self._ask(node, life, mine, chance, turn + 1))
 
     def _begins(self, node: SimNode, mine: Replica) -> bool:
@@ -61,10 +61,10 @@ class Transfers:
                 waiting.append((host.life, host.name))
         return min(waiting) == (node.life, node.name)
 
-    def _give(self, theirs: Replica, to: Node) -> None:
+    def _give(self, theirs: Replica, to: Node, life: int) -> None:
         donor = self.world.nodes[node_of(theirs)]
         if donor.com is not None and self.world.reaches(to, donor.name) and theirs not in donor.com.unready:
-            donor.step(Give(theirs, to))
+            donor.step(Give(theirs, to, life))
 
     def send(self, donor: SimNode, effect: Snapshot) -> None:
         """The state as it is at this very moment."""
