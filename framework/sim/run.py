@@ -78,6 +78,6 @@ def run(seed: int, options: Options | None = None) -> Run:
     world = build(seed, options)
     drained = world.run()
     verdict = judge(world.traces())
-    if not drained and not any(v.rule == "A8" for v in verdict.violations):
-        verdict.violations.append(Violation("A8", f"the run did not come to an end by time {world.now:.0f}"))
+    if not drained:  # what else is wrong may well come from that
+        verdict.violations.insert(0, Violation("A8", f"the run did not come to an end by time {world.now:.0f}"))
     return Run(seed, verdict, world.traces(), world)

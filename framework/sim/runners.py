@@ -136,6 +136,7 @@ class ClientRunner(Runner):
         self.unheard: dict[int, Act] = {}  # calls of which it does not know that they have left
         self.sent: dict[int, Act] = {}  # calls it wants the answer of
         self.homes: dict[int, Life] = {}  # where each call was submitted last
+        self.asked: dict[int, Life] = {}  # where it waits for the answer of each call
         self.moves = 0  # how often it had to look for a home
         self.moving = False
 
@@ -182,6 +183,8 @@ class ClientRunner(Runner):
             return
         self.homes[call] = (self.home, node.life)
         at_once = act.kind == "sync" or self.waits_for == call
+        if at_once:
+            self.asked[call] = self.homes[call]
         event = Submit(
             self.name,
             call,
@@ -211,6 +214,7 @@ class ClientRunner(Runner):
     def collect(self, call: int, act: Act) -> None:
         assert act.receipt is not None
         if self._there(call):
+            self.asked[call] = self.homes[call]
             self.world.nodes[self.homes[call][0]].step(Collect(self.name, call, act.receipt))
         else:
             self._look_for_a_home()
@@ -254,6 +258,8 @@ class ClientRunner(Runner):
         for call, act in sorted(self._open().items()):
             if not self._there(call):
                 self._send(call, act)
+            elif self.waits_for == call and self.asked.get(call) != self.homes[call]:
+                self.collect(call, act)
 
     def refused(self, call: int) -> None:
         """Nobody is left to perform it: it takes that for an answer, or tries again later."""
