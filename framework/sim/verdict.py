@@ -168,8 +168,9 @@ class Facts:
         return self.places[named(replica, self.views.life_at(replica.partition("@")[2], version))]
 
     def survivors(self, name: str) -> list[Place]:
-        """Replicas of an object in the final view whose contents are known."""
-        return [p for p in self.places.values() if p.object == name and p.final and not p.torn]
+        """Replicas of an object in the final view that have a state, and it is known what is in it."""
+        places = self.places.values()
+        return [p for p in places if p.object == name and p.final and p.ready is not None and not p.torn]
 
     def is_over(self) -> bool:
         """Have all lives of the final view stopped? Only then can it be said what never happened."""

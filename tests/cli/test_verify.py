@@ -91,7 +91,8 @@ def test_a_directory_of_runs_is_judged_run_by_run_and_seeds_count_as_numbers(tra
     assert done.returncode == 0
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert [Path(o["run"]).name for o in told] == ["9", str(SEED)]
-    assert list(told[0])[1:-1] == ["requests", "delivered", "duplicates", "fast", "slow", "pairs", "ordered"]
+    numbers = ["requests", "delivered", "duplicates", "fast", "slow", "pairs", "ordered", "views", "crashed", "adopted"]
+    assert list(told[0])[1:-1] == numbers
     assert all(o["violations"] == [] and o["delivered"] > 0 for o in told)
 
 
