@@ -105,7 +105,7 @@ def test_a3_the_new_life_goes_on_in_the_order_of_its_donor(right: bool) -> None:
     assert hand.blamed() == ([] if right else ["A3", "A3"])
 
 
-def test_a3_who_begins_anew_has_another_history() -> None:
+def test_a3_who_begins_anew_begins_another_order() -> None:
     """All lose their state, and clients repeat what nobody has answered, in any order."""
     hand = Hand()
     hand.perform(write(hand), *ALL)
@@ -187,6 +187,70 @@ def test_adopt_hands_on_what_the_donor_knew() -> None:
         hand.in_order("g@n2", right, m1, m2)
         blamed.append(hand.blamed())
     assert blamed == [[], ["A2"]]
+
+
+def test_adopt_what_the_donor_had_adopted() -> None:
+    """From n1 to n3, and from there to n2: nothing is performed again, and nothing is missing."""
+    hand = Hand()
+    m = write(hand)
+    hand.perform(m, "f@n1", "f@n2")
+    hand.install(2, *TWO)
+    hand.join("n3", 3, "n1", "n2", "n3#3")
+    hand.install(3, "n1", "n2", "n3#3")
+    states(hand)
+    hand.install(4, "n1", "n3#3")
+    hand.join("n2", 5, "n1", "n2#5", "n3#3")
+    hand.install(5, "n1", "n2#5", "n3#3")
+    for name in ("f", "g", "o"):
+        hand.hand_over(f"{name}@n3", f"{name}@n2")
+    again = hand.send(hand.client("ann", "n3"), "f.w@n2")
+    hand.duplicate(again, "f@n2")
+    hand.stop()
+    assert hand.blamed() == []
+    n1 = hand.traces["n1"].records  # n1 crashes without writing down what it gave: then it is not known of both
+    del n1[next(n for n, r in enumerate(n1) if r.event == "snapshot") :]
+    verdict = hand.judge()
+    assert (verdict.violations, verdict.torn) == ([], 3)
+
+
+def test_adopt_counts_for_copies_that_are_on_the_way() -> None:
+    hand = Hand()
+    hand.perform(write(hand), "f@n1", "f@n2")
+    hand.install(2, *TWO)
+    hand.join("n3", 3, "n1", "n2", "n3#3")
+    hand.install(3, "n1", "n2", "n3#3")
+    ann = hand.client("ann", "n2")
+    hand.send(ann, "f.w@n3")  # again; and it is in the state that n3 gets now
+    after = hand.send(ann, "f.w@n3")
+    states(hand)
+    hand.perform(after, "f@n3")
+    assert hand.blamed() == []
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_requests_may_wait_while_a_state_is_taken(taken: bool) -> None:
+    """Otherwise compatible ones never wait."""
+    hand = rejoined()
+    m = hand.send(hand.client("ann", "n1"), "f.c@n1")
+    hand.write("n1", event="agree", replica="f@n1", group=m.group, way="none")
+    if taken:
+        hand.snapshot("f@n1", "n3")
+    else:
+        hand.snapshot("g@n1", "n3")
+    hand.perform(m, "f@n1")
+    assert hand.blamed() == ([] if taken else ["OBO"])
+
+
+def test_adopt_nothing_although_somebody_has_a_state() -> None:
+    hand = Hand()
+    hand.perform(write(hand), "f@n1", "f@n2")
+    hand.install(2, *TWO)
+    hand.join("n3", 3, "n1", "n2", "n3#3")
+    hand.install(3, "n1", "n2", "n3#3")
+    states(hand, "f@n3")
+    hand.adopt("f@n3", "")
+    hand.stop()
+    assert hand.blamed() == ["A7"]
 
 
 def test_adopt_is_of_a_snapshot_that_was_taken() -> None:
