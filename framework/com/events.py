@@ -121,10 +121,12 @@ class Depart(Event):
 
 
 class Give(Event):
-    """A node that has joined asks for the state of a replica here."""
+    """A node that has joined asks for the state of a replica here. It says which life it is: the one who is asked may
+    not have heard of it yet."""
 
     replica: Replica
     to: Node
+    life: int
 
 
 class Take(Event):

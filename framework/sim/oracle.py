@@ -235,7 +235,9 @@ class Oracle(Replay):
             return  # it never left its node
         caller, group = self.callers[r.sid], self.groups[r.group]
         caller.acted = True
-        gone = [replica for replica, place in group.places.items() if not self.views.has(r.view, place.life)]
+        since = caller.group.view if caller.group is not None else r.view  # it waits for no life that began later
+        lives = {replica: place.life for replica, place in group.places.items()}
+        gone = [at for at, life in lives.items() if life[1] > since or not self.views.has(r.view, life)]
         if r.complete and not satisfied(r.receipt, group.dests, [replica for replica, _ in r.received], gone):
             self.blame("P0 §3.2", f"{r.sid} completed {r.receipt} of {r.group} with {r.received}")
         for place, status in self._answers(r):
