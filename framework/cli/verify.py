@@ -18,7 +18,11 @@ from framework.sim.picture import of_traces
 from framework.sim.verdict import Verdict, Violation
 from framework.trace.check import load
 
-_NUMBERS = ("requests", "delivered", "duplicates", "fast", "slow", "pairs", "ordered")
+_NUMBERS = ("requests", "delivered", "duplicates", "fast", "slow", "pairs", "ordered", "views", "crashed", "adopted")
+_RARE = {
+    "torn": "accepted, because a life that crashed has not written down its side",
+    "unpromised": "acknowledged and lost with a majority of the replicas at once: A10 does not promise it",
+}
 
 
 class Judged(msgspec.Struct, omit_defaults=True):
@@ -30,6 +34,11 @@ class Judged(msgspec.Struct, omit_defaults=True):
 
     def numbers(self) -> dict[str, int]:
         return {} if self.verdict is None else {name: getattr(self.verdict, name) for name in _NUMBERS}
+
+    def rare(self) -> dict[str, int]:
+        """Those that are told only when they are not 0."""
+        found = {} if self.verdict is None else {name: getattr(self.verdict, name) for name in _RARE}
+        return {name: number for name, number in found.items() if number}
 
     @property
     def violations(self) -> list[Violation]:
@@ -117,7 +126,7 @@ def judge_run(name: str, paths: Sequence[Path], wanted: look.Look) -> Judged:
 def as_object(one: Judged) -> dict[str, object]:
     if one.error:
         return {"run": one.run, "error": one.error}
-    return {"run": one.run, **one.numbers(), "violations": one.violations}
+    return {"run": one.run, **one.numbers(), **one.rare(), "violations": one.violations}
 
 
 def show(judged: Sequence[Judged]) -> None:
@@ -135,10 +144,9 @@ def show(judged: Sequence[Judged]) -> None:
     if table.row_count:
         console.print(table)
     for one in judged:
-        for violation in one.violations:
-            console.print(
-                f"{one.run}: {violation}" if len(judged) > 1 else str(violation), markup=False, soft_wrap=True
-            )
+        notes = [f"{name}: {number} {_RARE[name]}" for name, number in one.rare().items()]
+        for text in (*notes, *map(str, one.violations)):
+            console.print(f"{one.run}: {text}" if len(judged) > 1 else text, markup=False, soft_wrap=True)
     bad = sum(bool(one.violations) for one in judged)
     unread = sum(bool(one.error) for one in judged)
     if unread < len(judged):

@@ -125,8 +125,7 @@ def _cut(run: Facts) -> None:
             if not dests or not all(invocation in p.by_invocation for p in dests):
                 continue
             for place in run.survivors(name):
-                same = place.history == dests[0].history
-                if same and place.life[1] > group.view and invocation not in place.by_invocation:
+                if place.life[1] > group.view and invocation not in place.by_invocation:
                     text = (
                         f"{place.name} joined in view {place.life[1]} without {invocation}, which was sent in view "
                         f"{group.view} and performed at {dests[0].name}"

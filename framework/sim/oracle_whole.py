@@ -19,9 +19,11 @@ def _agreement(run: Facts) -> None:
     """A3: conflicting requests are delivered in one order at all common destinations, also those that crashed.
 
     Over all objects: two acts that conflict on several objects (pcast) have one order on all of them."""
-    seen: dict[tuple[str, str], list[tuple[Place, Performed, Performed]]] = {}
+    judged: list[tuple[Place, dict[str, int]]] = []  # with the position of each act
     for place in run.places.values():
         done = place.performed
+        positions = {p.group.act: n for n, p in enumerate(done) if p.group is not None}
+        others = [(other, at) for other, at in judged if not at.keys().isdisjoint(positions)]
         for i, j in combinations(range(len(done)), 2):
             if j < place.adopted:
                 continue  # the order of the donor
@@ -30,24 +32,30 @@ def _agreement(run: Facts) -> None:
             if not place.conflict(a.footprint, b.footprint):
                 continue
             run.verdict.ordered += 1
-            assert a.group is not None and b.group is not None
-            seen.setdefault((a.group.act, b.group.act), []).append((place, a, b))
-            for other, b2, a2 in seen.get((b.group.act, a.group.act), ()):
-                if _common(place, a, b, other) and _common(other, a2, b2, place):
+            for other, at in others:
+                if _reversed(place, a, b, other, at):
                     run.blame(
                         "A3",
                         f"{place.name} delivered {a.invocation} ({a.footprint}) before {b.invocation} "
                         f"({b.footprint}), {other.name} the other way round",
                     )
                     break
+        judged.append((place, positions))
 
 
-def _common(place: Place, a: Performed, b: Performed, other: Place) -> bool:
-    """Had these two, as performed at ``place``, the ``other`` as a destination, too? Between lives of the final view
-    all copies of a call count as one. But what a life that has gone performed may be repeated by a client to those that
-    are left; that this comes at the right place is A5. And what began again with nothing has another history."""
-    if place.history != other.history:
+def _reversed(place: Place, a: Performed, b: Performed, other: Place, at: dict[str, int]) -> bool:
+    assert a.group is not None and b.group is not None
+    x, y = at.get(a.group.act), at.get(b.group.act)
+    if x is None or y is None or x < y:
         return False
+    a2, b2 = other.performed[x], other.performed[y]
+    return other.conflict(a2.footprint, b2.footprint) and _common(a, b, other) and _common(a2, b2, place)
+
+
+def _common(a: Performed, b: Performed, other: Place) -> bool:
+    """Had these two, as performed elsewhere, the ``other`` as a destination, too? Between lives of the final view
+    all copies of a call count as one. But what a life that has gone performed may be repeated by a client to those that
+    are left; that this comes at the right place is A5."""
     return other.final or all(p.group is not None and p.group.places.get(other.replica) is other for p in (a, b))
 
 
@@ -84,13 +92,13 @@ def _needless(run: Facts) -> None:
 
 def _states(run: Facts) -> None:
     """A7: same requests that change it, same state, at all that are in the final view."""
-    seen: dict[tuple[str, int, frozenset[str]], tuple[str, str]] = {}
+    seen: dict[tuple[str, frozenset[str]], tuple[str, str]] = {}
     for place in run.places.values():
         if not place.states or not place.final or place.torn:
             continue
         record = place.states[-1]
         done = frozenset(p.invocation for p in place.performed if p.ended and p.ended.committed and p.changes)
-        digest, where = seen.setdefault((place.object, place.history, done), (record.digest, place.name))
+        digest, where = seen.setdefault((place.object, done), (record.digest, place.name))
         if digest != record.digest:
             run.blame(
                 "A7",

@@ -105,7 +105,6 @@ class Place:
         self.conflicts = {pair for a, b in placed.conflicts for pair in ((a, b), (b, a))}
         self.final = final  # is this life in the final view?
         self.ready = 0 if life[1] == 1 else None  # since which version it has a state
-        self.history = 0  # 0: from the beginning of the run; else the version in which it began with nothing
         self.torn = False  # nobody has written down what it adopted
         self.adopted = 0  # so many of the first it performed are what it adopted
         self.performed: list[Performed] = []
@@ -169,8 +168,9 @@ class Facts:
         return self.places[named(replica, self.views.life_at(replica.partition("@")[2], version))]
 
     def survivors(self, name: str) -> list[Place]:
-        """Replicas of an object in the final view whose contents are known."""
-        return [p for p in self.places.values() if p.object == name and p.final and not p.torn]
+        """Replicas of an object in the final view that have a state, and it is known what is in it."""
+        places = self.places.values()
+        return [p for p in places if p.object == name and p.final and p.ready is not None and not p.torn]
 
     def is_over(self) -> bool:
         """Have all lives of the final view stopped? Only then can it be said what never happened."""

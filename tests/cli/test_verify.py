@@ -18,7 +18,9 @@ from framework.sim.picture import Cut, of_traces
 from framework.sim.run import Options
 from framework.sim.svg import draw
 from framework.trace.check import load
+from framework.trace.files import file_name, write
 from tests.cli.run_obo import obo
+from tests.sim.hand import Hand
 
 NOTHING = Look(False, None, Cut())
 SHAPE = Options({"nodes": 3, "objects": 3, "clients": 2, "calls": 3, "repeat": 0.5})
@@ -91,7 +93,8 @@ def test_a_directory_of_runs_is_judged_run_by_run_and_seeds_count_as_numbers(tra
     assert done.returncode == 0
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert [Path(o["run"]).name for o in told] == ["9", str(SEED)]
-    assert list(told[0])[1:-1] == ["requests", "delivered", "duplicates", "fast", "slow", "pairs", "ordered"]
+    numbers = ["requests", "delivered", "duplicates", "fast", "slow", "pairs", "ordered", "views", "crashed", "adopted"]
+    assert list(told[0])[1:-1] == numbers
     assert all(o["violations"] == [] and o["delivered"] > 0 for o in told)
 
 
@@ -296,3 +299,50 @@ def test_whatever_is_wrong_there_is_a_verdict_or_an_error_that_names_the_place(t
         msgspec.json.encode(judged)
         if judged.verdict is not None:  # what can be judged can be drawn
             ElementTree.fromstring(draw(of_traces(load(run.paths())), "fuzz"))
+
+
+# several lives of a node
+
+
+def several_lives(directory, lose=False):
+    """n3 crashes, and joins again in view 3."""
+    hand = Hand()
+    m = hand.send(hand.client("ann", "n1"), "f.w@n1,n2,n3")
+    hand.perform(m, *(["f@n2"] if lose else ["f@n1", "f@n2"]))
+    hand.install(2, "n1", "n2")
+    hand.join("n3", 3, "n1", "n2", "n3#3")
+    hand.install(3, "n1", "n2", "n3#3")
+    for name in ("f", "g", "o"):
+        hand.hand_over(f"{name}@n1", f"{name}@n3")
+    hand.stop()
+    for trace in (*hand.earlier, *hand.traces.values()):
+        write(directory / file_name(trace.header.node, trace.header.life), trace)
+
+
+def test_several_lives_of_a_node_are_one_run(tmp_path):
+    several_lives(tmp_path)
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["n1.jsonl", "n2.jsonl", "n3.jsonl", "n3.since3.jsonl"]
+    done = obo("verify", "--json", tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["views"], told["crashed"], told["adopted"], told["delivered"]) == (3, 1, 3, 2)
+    assert "torn" not in told
+    table = obo("verify", tmp_path).stdout
+    assert all(word in table for word in ("views", "crashed", "adopted"))
+
+
+def test_a_violation_names_the_life(tmp_path):
+    several_lives(tmp_path, lose=True)
+    done = obo("verify", tmp_path)
+    assert done.returncode == 1
+    assert "A8: 1:tran@n1:0 (ann/1) was never delivered at f@n1" in done.stdout
+
+
+def test_what_a_crashed_life_lost_is_told(tmp_path):
+    several_lives(tmp_path)
+    n1 = tmp_path / "n1.jsonl"
+    lines = n1.read_bytes().splitlines(keepends=True)
+    n1.write_bytes(b"".join(line for line in lines if b'"snapshot"' not in line and b'"stop"' not in line))
+    done = obo("verify", tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "torn: 3 accepted, because a life that crashed has not written down its side" in done.stdout
