@@ -242,7 +242,8 @@ class Oracle(Replay):
         lives = {replica: place.life for replica, place in group.places.items()}
         gone = [at for at, life in lives.items() if life[1] > since or not self.views.has(r.view, life)]
         got = [replica for replica, _ in r.received]
-        if r.complete and not satisfied(r.receipt, group.dests, got, gone, group.waived):
+        nested = caller.group is not None
+        if r.complete and not satisfied(r.receipt, group.dests, got, {*gone, *group.waived}, nested):
             self.blame("P0 §3.2", f"{r.sid} completed {r.receipt} of {r.group} with {r.received}")
         for place, status in self._answers(r):
             done = place.by_invocation.get(group.invocations[place.object])

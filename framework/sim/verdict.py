@@ -188,27 +188,24 @@ class Facts:
 
 
 def satisfied(
-    receipt: str,
-    dests: Collection[str],
-    got: Sequence[str],
-    gone: Collection[str] = (),
-    waived: Collection[str] = (),
+    receipt: str, dests: Collection[str], got: Sequence[str], gone: Collection[str] = (), nested: bool = False
 ) -> bool:
     """Do these answers complete a receipt? By what the words mean (PROTOCOL §1), not as com/ decides it. Nobody waits
-    for destinations that are gone. In a quorum those that have no state yet count as if they had answered: they get it
-    from the others."""
+    for destinations that are gone. A quorum of a client counts against all; an instance takes what it can get, so that
+    replicas of the caller come to the same result."""
     way, _, detail = receipt.rstrip(")").partition("(")
+    left = set(dests) - set(gone)
     if way == "crec":
-        return set(dests) - set(gone) - set(waived) <= set(got) <= set(dests)
+        return left <= set(got) <= set(dests)
     if way == "drec":
         return len(got) == 1
     if way == "srec":
-        return len(got) == 1 and detail in ("", got[0])
+        return len(got) == 1 and (detail in ("", got[0]) or (nested and detail not in left))
     if way != "quorum" or not detail.isdecimal():
         return True  # a trace that does not say how it waited
-    objects = {d.partition("@")[0] for d in dests}
-    both = {*got, *waived}
-    return all(
-        sum(g.partition("@")[0] == o for g in both) >= int(detail) and any(g.partition("@")[0] == o for g in got)
-        for o in objects
-    )
+    for name in {d.partition("@")[0] for d in dests}:
+        there = sum(d.partition("@")[0] == name for d in {*left, *got})
+        least = min(int(detail), max(1, there)) if nested else int(detail)
+        if sum(g.partition("@")[0] == name for g in got) < least:
+            return False
+    return True
