@@ -297,6 +297,7 @@ class Oracle(Replay):
             return
         place.ready = r.view
         if not r.ticket:
+            place.history = self.life[1]
             return
         replica, since, i = parse_ticket(r.ticket)
         self.verdict.adopted += 1
@@ -305,7 +306,7 @@ class Oracle(Replay):
         donor = self.places[named(replica, since)]
         taken = donor.performed[: donor.adopted]
         taken += [p for p in donor.own if p.ended is not None and p.ended.i <= i]
-        place.torn = donor.torn
+        place.history, place.torn = donor.history, donor.torn
         place.adopted = len(taken)
         place.performed = taken
         place.by_invocation = {p.invocation: p for p in taken}

@@ -49,6 +49,8 @@ def _reversed(place: Place, a: Performed, b: Performed, other: Place, at: dict[s
     if x is None or y is None or x < y:
         return False
     a2, b2 = other.performed[x], other.performed[y]
+    if place.history != other.history:
+        return False  # one of the two objects has lost its state: what it performs again is not what it had performed
     return other.conflict(a2.footprint, b2.footprint) and _common(a, b, other) and _common(a2, b2, place)
 
 
@@ -94,8 +96,8 @@ def _states(run: Facts) -> None:
     """A7: same requests that change it, same state, at all that are in the final view."""
     seen: dict[tuple[str, frozenset[str]], tuple[str, str]] = {}
     for place in run.places.values():
-        if not place.states or not place.final or place.torn:
-            continue
+        if not place.states or not place.final or place.torn or any(p.ended is None for p in place.own):
+            continue  # with an instance that still runs the state is none in between two requests
         record = place.states[-1]
         done = frozenset(p.invocation for p in place.performed if p.ended and p.ended.committed and p.changes)
         digest, where = seen.setdefault((place.object, done), (record.digest, place.name))

@@ -104,6 +104,7 @@ class Place:
         self.conflicts = {pair for a, b in placed.conflicts for pair in ((a, b), (b, a))}
         self.final = final  # is this life in the final view?
         self.ready = 0 if life[1] == 1 else None  # since which version it has a state
+        self.history = 0  # 0: from the beginning of the run; else the version in which it began with nothing
         self.torn = False  # nobody has written down what it adopted
         self.adopted = 0  # so many of the first it performed are what it adopted
         self.performed: list[Performed] = []
