@@ -147,7 +147,7 @@ class Oracle(Replay):
         place.by_invocation[invocation] = instance
         since = place.agreed.get(r.group, r.i)
         if r.i > since + 1:
-            place.waited.append((instance, since))
+            place.waited.append((instance, since, r.view))
         place.delivered |= self.of_invocation[invocation]
         self.callers[r.sid] = instance
 
@@ -304,6 +304,7 @@ class Oracle(Replay):
         if place.torn:
             return
         donor = self.places[named(replica, since)]
+        place.donor = (donor.name, i)
         taken = donor.performed[: donor.adopted]
         taken += [p for p in donor.own if p.ended is not None and p.ended.i <= i]
         place.history, place.torn = donor.history, donor.torn

@@ -76,12 +76,13 @@ def _compatible(run: Facts) -> None:
 
 def _needless(run: Facts) -> None:
     """Compatible calls never wait for each other: one that brought no context and was agreed on, but not started at
-    once, must have had a conflicting one before it; or a state was being taken or awaited meanwhile."""
+    once, must have had a conflicting one before it; or a state was awaited here, or asked for: a replica may hold
+    requests back until nothing runs, to give it, and let them go again."""
     for place in run.places.values():
-        for instance, since in place.waited:
+        for instance, since, view in place.waited:
             if instance.group is None or instance.group.entries:
                 continue
-            if any(since < i < instance.start for i in place.pauses):
+            if any(since < i < instance.start for i in place.pauses) or run.is_asked(place, view, since):
                 continue
             if not any(
                 (other.name not in place.over or place.over[other.name].i > since)
@@ -142,7 +143,8 @@ def judge_liveness(run: Facts, ended: bool) -> None:
     for name, group in run.groups.items():
         for place in group.places.values() if group.origin in run.views.final else ():
             invocation = group.invocations[place.object]
-            if place.final and not place.torn and invocation not in place.by_invocation:
+            known = place.final and place.ready is not None and not place.torn
+            if known and invocation not in place.by_invocation:
                 text = f"{name} ({invocation}) was never delivered at {place.name}"
                 run.blame_missing("A8", place, invocation, text)
     for place in run.places.values():

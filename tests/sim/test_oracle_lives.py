@@ -248,18 +248,21 @@ def test_adopt_counts_for_copies_that_are_on_the_way() -> None:
     assert hand.blamed() == []
 
 
-@pytest.mark.parametrize("taken", [True, False])
-def test_requests_may_wait_while_a_state_is_taken(taken: bool) -> None:
-    """Otherwise compatible ones never wait."""
-    hand = rejoined()
+@pytest.mark.parametrize("asked", ["before", "meanwhile", "later", "never"])
+def test_requests_may_wait_while_a_state_is_taken_or_asked_for(asked: str) -> None:
+    """Otherwise compatible ones never wait. A replica that is asked may hold them back for a while and let them go."""
+    hand = rejoined() if asked != "never" else without_n3()
+    if asked == "before":
+        states(hand)
     m = hand.send(hand.client("ann", "n1"), "f.c@n1")
     hand.write("n1", event="agree", replica="f@n1", group=m.group, way="none")
-    if taken:
-        hand.snapshot("f@n1", "n3")
-    else:
-        hand.snapshot("g@n1", "n3")
+    if asked == "meanwhile":
+        states(hand)
+    hand.write("n1", event="arrive", replica="f@n1", group=m.group, invocation="ann/1")
     hand.perform(m, "f@n1")
-    assert hand.blamed() == ([] if taken else ["OBO"])
+    if asked == "later":
+        states(hand)
+    assert hand.blamed() == ([] if asked in ("meanwhile", "later") else ["OBO"])
 
 
 def test_adopt_nothing_although_somebody_has_a_state() -> None:
