@@ -150,7 +150,7 @@ class Oracle(Replay):
         place.by_invocation[invocation] = instance
         since = place.agreed.get(r.group, r.i)
         if r.i > since + 1:
-            place.waited.append((instance, since))
+            place.waited.append((instance, since, r.view))
         place.delivered |= self.of_invocation[invocation]
         self.callers[r.sid] = instance
 
@@ -302,15 +302,17 @@ class Oracle(Replay):
             return
         place.ready = r.view
         if not r.ticket:
+            place.history = self.life[1]
             return
         replica, since, i = parse_ticket(r.ticket)
         self.verdict.adopted += 1
         if place.torn:
             return
         donor = self.places[named(replica, since)]
+        place.donor = (donor.name, i)
         taken = donor.performed[: donor.adopted]
         taken += [p for p in donor.own if p.ended is not None and p.ended.i <= i]
-        place.torn = donor.torn
+        place.history, place.torn = donor.history, donor.torn
         place.adopted = len(taken)
         place.performed = taken
         place.by_invocation = {p.invocation: p for p in taken}

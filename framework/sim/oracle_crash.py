@@ -31,7 +31,8 @@ def _uniform(run: Facts) -> None:
                 continue
             for dest in group.places.values():
                 invocation = group.invocations[dest.object]
-                if dest.final and not dest.torn and invocation not in dest.by_invocation:
+                known = dest.final and dest.ready is not None and not dest.torn  # who never got a state: A8
+                if known and invocation not in dest.by_invocation:
                     text = f"{place.name} delivered {group.name} ({invocation}) after agreement, {dest.name} never did"
                     run.blame_missing("A5", dest, invocation, text)
 

@@ -105,7 +105,9 @@ class Place:
         self.conflicts = {pair for a, b in placed.conflicts for pair in ((a, b), (b, a))}
         self.final = final  # is this life in the final view?
         self.ready = 0 if life[1] == 1 else None  # since which version it has a state
+        self.history = 0  # 0: from the beginning of the run; else the version in which it began with nothing
         self.torn = False  # nobody has written down what it adopted
+        self.donor = ("", 0)  # who gave it its state, with which record
         self.adopted = 0  # so many of the first it performed are what it adopted
         self.performed: list[Performed] = []
         self.by_invocation: dict[str, Performed] = {}
@@ -117,7 +119,9 @@ class Place:
         self.agreed: dict[str, int] = {}  # by group: counter of the record
         self.over: dict[str, Record] = {}  # by group: when it ended, or was found to be a copy
         self.pauses: list[int] = []  # counters of records: a view was installed, a state taken or adopted
-        self.waited: list[tuple[Performed, int]] = []  # not started at once when agreed: since when
+        self.waited: list[
+            tuple[Performed, int, int]
+        ] = []  # not started at once when agreed: since when, until which view
 
     @property
     def own(self) -> list[Performed]:
@@ -171,6 +175,18 @@ class Facts:
         """Replicas of an object in the final view that have a state, and it is known what is in it."""
         places = self.places.values()
         return [p for p in places if p.object == name and p.final and p.ready is not None and not p.torn]
+
+    def is_asked(self, place: Place, view: int, since: int) -> bool:
+        """May somebody who joined be waiting for the state of this replica? Not if all that are in this view had got it
+        from here before."""
+        return any(
+            other.object == place.object
+            and other.life[1] > 1
+            and self.views.has(view, other.life)
+            and (other.donor[0] != place.name or other.donor[1] > since)
+            for other in self.places.values()
+            if other is not place
+        )
 
     def is_over(self) -> bool:
         """Have all lives of the final view stopped? Only then can it be said what never happened."""
