@@ -15,7 +15,7 @@ import grpc
 import grpc.aio
 from tenacity import AsyncRetrying, RetryCallState, wait_random_exponential
 
-from framework.errors import BadMessage, OboError
+from framework.errors import Aborted, BadMessage, OboError
 from framework.ids import Node
 from framework.net import options
 from framework.net.line import Driver, Line
@@ -164,7 +164,7 @@ class Peers:
                 async for chunk in LinkStub(channel).Fetch(wish, metadata=hello(self.node, self._view)):
                     yield chunk
         except grpc.aio.AioRpcError as error:
-            kind = SaysNo if error.code() is grpc.StatusCode.ABORTED else NotReached
+            kind = SaysNo if error.code() is grpc.StatusCode.NOT_FOUND else NotReached
             raise kind(_detail(error)) from None
 
     async def given(self, wish: FetchWish, context: Any) -> AsyncGenerator[FetchChunk, None]:
@@ -173,8 +173,10 @@ class Peers:
             async with aclosing(self.give(peer, wish)) as chunks:  # the peer may hang up half way
                 async for chunk in chunks:
                     yield chunk
-        except OboError as error:
+        except Aborted as error:  # ask again, and there is another one
             await context.abort(grpc.StatusCode.ABORTED, str(error))
+        except OboError as error:
+            await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
 
     # accepting
 

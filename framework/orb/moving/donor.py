@@ -55,7 +55,7 @@ class Donor:
             self._came.pop(wish).set()
 
     async def give(self, peer: Node, wish: FetchWish) -> AsyncGenerator[FetchChunk, None]:
-        """OboError if there is nothing to give."""
+        """Aborted if what is being given is dropped meanwhile, another OboError if there is nothing to give."""
         key = self._checked(peer, wish)
         if wish.done:
             if key in self._offers and self._offers[key].ticket == wish.ticket:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from framework.errors import OboError, Unavailable
+from framework.errors import Aborted, OboError, Unavailable
 from framework.ids import Node, Replica
 from framework.net.wire.com_pb2 import FetchChunk, FetchEnd, FetchHeader, FetchPiece
 from framework.orb.moving.captures import Capture
@@ -112,7 +112,7 @@ class Offer:
         """Streams that read end with an error, the thread ends soon, the file goes."""
         self._closed = True
         if self._error is None:
-            self._error = Unavailable(f"the state {self.ticket} is not kept any more: {why}")
+            self._error = Aborted(f"the state {self.ticket} is not kept any more: {why}")
         self._grown.set()
         self._capture.close()
         if self._spool is not None:

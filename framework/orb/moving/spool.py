@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from framework.errors import BadMessage, Unavailable
+from framework.errors import Aborted, BadMessage
 
 _LENGTH = struct.Struct(">I")
 LONGEST = (1 << 32) - 1
@@ -47,7 +47,7 @@ class Spool:
 
     def _check_open(self) -> None:
         if self._file.closed:
-            raise Unavailable("this state is not kept any more")
+            raise Aborted("this state is not kept any more")
 
     def chunks(self) -> Iterator[bytes]:
         """As they were given. BadMessage if the file is not made of chunks."""
