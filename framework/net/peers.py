@@ -159,6 +159,8 @@ class Peers:
 
     async def fetch(self, peer: Node, wish: FetchWish) -> AsyncGenerator[FetchChunk, None]:
         """What ``give`` of a peer yields. On a connection of its own: calls do not queue behind it."""
+        if peer not in self._addresses:
+            raise SaysNo(f"no node has the name {peer!r}")
         try:
             async with self._credentials.channel(self._addresses[peer], self._max_message, peer) as channel:
                 async for chunk in LinkStub(channel).Fetch(wish, metadata=hello(self.node, self._view)):

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -212,3 +214,36 @@ def test_no_signal_handler_of_the_parent_runs_in_a_child():
     finally:
         signal.signal(signal.SIGTERM, old)
     assert not caught
+
+
+def test_any_thread_may_take_a_state():
+    taken = []
+    thread = threading.Thread(target=lambda: taken.append(capture(large())))
+    thread.start()
+    thread.join()
+    assert isinstance(taken[0], Forked)
+    assert restored(taken[0].chunks()) == large().value
+
+
+FORKS = """
+import framework.orb.node, asyncio, os, grpc.aio
+async def main():
+    server = grpc.aio.server()
+    server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    for _ in range(3):
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        os.waitpid(child, 0)
+        await asyncio.sleep(0.01)
+    await server.stop(0)
+asyncio.run(main())
+"""
+
+
+def test_grpc_does_not_mind_forks_of_a_node():
+    """It says so on stderr otherwise. It must be told before it is imported."""
+    clean = {name: value for name, value in os.environ.items() if name != "GRPC_ENABLE_FORK_SUPPORT"}
+    ran = subprocess.run([sys.executable, "-c", FORKS], env=clean, capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "")
