@@ -1,9 +1,11 @@
 """Objects with all kinds of state, for the tests of moving it."""
 
+import sqlite3
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, Flag, IntEnum
+from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -121,3 +123,37 @@ class Own(Object):
         if head != b"%d rows" % len(rows):
             raise ValueError(f"{head!r}, but there are {len(rows)}")
         self.rows = rows
+
+
+class Ledger(Object):
+    """The one of docs/state.md: its rows are in a database, not in attributes."""
+
+    def __init__(self) -> None:
+        self.directory = TemporaryDirectory()
+        self.path = f"{self.directory.name}/ledger.db"
+        self.database = sqlite3.connect(self.path, check_same_thread=False)
+        self.database.execute("PRAGMA journal_mode=WAL")
+        with self.database:
+            self.database.execute("CREATE TABLE ledger (name, amount)")
+
+    def add(self, rows: Iterable[tuple[str, int]]) -> None:
+        with self.database:
+            self.database.executemany("INSERT INTO ledger VALUES (?, ?)", rows)
+
+    def all(self) -> list[tuple[str, int]]:
+        return self.database.execute("SELECT name, amount FROM ledger ORDER BY name").fetchall()
+
+    def get_state(self) -> Iterator[bytes]:
+        reader = sqlite3.connect(self.path, check_same_thread=False)
+        rows = reader.execute("SELECT name, amount FROM ledger")
+        yield b"ledger 1"
+        while some := rows.fetchmany(5000):
+            yield msgspec.msgpack.encode(some)
+        reader.close()
+
+    def set_state(self, chunks: Iterable[bytes]) -> None:
+        _, *rest = chunks
+        with self.database:
+            self.database.execute("DELETE FROM ledger")
+            for chunk in rest:
+                self.database.executemany("INSERT INTO ledger VALUES (?, ?)", msgspec.msgpack.decode(chunk))

@@ -14,7 +14,7 @@ from framework.orb.moving.captures import Held, capture, is_much
 from framework.orb.moving.forked import CaptureFailed, Forked, can_fork
 from framework.orb.performance import Resident
 from framework.orb.workers import Workers
-from tests.orb.movable import Anything, Order, Own
+from tests.orb.movable import Anything, Ledger, Order, Own
 
 MANY = 40_000
 
@@ -113,6 +113,25 @@ def test_a_generator_is_begun_at_the_cut():
     taken = capture(made)
     made.rows = []
     assert list(taken.chunks()) == [b"2 rows", b"a", b"b"]
+
+
+def test_the_database_of_the_guide_gives_the_rows_of_the_cut():
+    donor, joiner = Ledger(), Ledger()
+    rows = [(f"{n:05}", n) for n in range(20_000)]
+    donor.add(rows)
+    joiner.add([("old", 1)])
+    taken = capture(donor)
+    donor.add([("later", 2)])
+    donor.database.execute("DELETE FROM ledger WHERE amount > 100")
+    donor.database.commit()
+    chunks = []
+    thread = threading.Thread(target=lambda: chunks.extend(taken.chunks()))
+    thread.start()
+    thread.join()
+    joiner.set_state(chunks)
+    assert len(chunks) > 2
+    assert joiner.all() == rows
+    assert len(donor.all()) < 200
 
 
 def test_what_cannot_travel_is_told_to_who_reads():

@@ -196,6 +196,24 @@ def test_progress_can_be_seen_on_both_sides(ports):
     run(main())
 
 
+def test_a_joiner_that_is_slow_is_not_flooded(ports):
+    """The donor reads from its file what the stream takes, and no more."""
+
+    async def main():
+        async with three(ports(3)) as (a, _, c):
+            stream = c.peers.fetch(N1, FetchWish(node=N3, life=1, replica="thing@n1"))
+            await anext(stream)
+            before = -1
+            async with asyncio.timeout(WAIT):
+                while (now := a.donor.status()[0])["total"] is None or now["bytes"] != before:
+                    before = now["bytes"]
+                    await asyncio.sleep(0.2)
+            assert 0 < before < now["total"] // 2
+            await stream.aclose()
+
+    run(main())
+
+
 # lives, and what is kept
 
 

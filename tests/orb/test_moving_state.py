@@ -24,6 +24,10 @@ from framework.orb.state.base import Tracked
 from framework.orb.undo import Undo
 from framework.orb.workers import Workers
 from framework.trace.digest import digest
+from objects.bank import Bank
+from objects.counter import Counter as CounterObject
+from objects.file import File
+from objects.travel import Car, Hotel
 from tests.orb import movable
 from tests.orb.movable import (
     Anything,
@@ -223,6 +227,13 @@ def test_attributes_of_the_framework_stay_here():
     made._obo_secret = 1
     fresh.set_state(made.get_state())
     assert not hasattr(fresh, "_obo_secret")
+
+
+@pytest.mark.parametrize("kind", [Bank, Car, CounterObject, File, Hotel], ids=lambda k: k.__name__)
+def test_the_objects_that_come_along_can_travel(kind):
+    made, fresh = kind(), kind()
+    fresh.set_state(made.get_state())
+    assert vars(fresh) == vars(made)
 
 
 # what cannot travel
