@@ -44,9 +44,9 @@ class Member:
         self.peers.give = self.donor.give
         self.server = None
 
-    def wanted(self, replica, to):
+    def wanted(self, replica, to, life):
         """As a node whose com layer finds the moment at once."""
-        self.asked.append((replica, to))
+        self.asked.append((replica, to, life))
         state = self.state()
         if state is not None:
             self.taken += 1

@@ -27,7 +27,7 @@ def test_a_state_crosses_in_pieces_and_the_donor_forgets_it(ports):
             assert list(got.chunks()) == BYTES
             assert (got.donor, got.part, got.size) == (N1, b"part of n1", sum(map(len, BYTES)) + 4 * len(BYTES))
             assert got.ticket.startswith("thing@n1#")
-            assert a.asked == [("thing@n1", N3)]
+            assert a.asked == [("thing@n1", N3, 1)]
             assert a.donor.status() == [] and fetch.status() == []
             got.close()
 

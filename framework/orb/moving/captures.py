@@ -118,5 +118,5 @@ def _inside(value: Any) -> Iterable[Any] | None:
         return chain.from_iterable(value.items())
     if isinstance(value, list | tuple | set | frozenset | deque):
         return value
-    names = attributes(value)
+    names = None if isinstance(value, type) else attributes(value)
     return None if names is None else (getattr(value, name) for name in names)

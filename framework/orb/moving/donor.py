@@ -1,7 +1,7 @@
 """The side that has a state to give.
 
-A joiner asks with ``Fetch``. If nothing has been captured for it, ``wanted`` is called: the com layer finds the moment,
-and what is captured then comes by ``offer``. It is kept until the joiner has it, a newer one comes, or nobody has read
+A joiner asks with ``Fetch``. If nothing has been captured for it, ``wanted`` is called with the replica, the
+joiner and its life: the com layer finds the moment, and what is captured then comes by ``offer``. It is kept until the joiner has it, a newer one comes, or nobody has read
 from it for a while; until then a stream that broke goes on where it was.
 """
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 WAIT = 20.0  # seconds for which a joiner waits for an offer before it asks somebody else
 KEEP = 120.0  # seconds for which an offer is kept that nobody reads
 
-Wanted = Callable[[Replica, Node], None]
+Wanted = Callable[[Replica, Node, int], None]
 
 
 class Donor:
@@ -101,7 +101,7 @@ class Donor:
         if offer is not None:
             return offer
         came = self._came.setdefault(key, asyncio.Event())
-        self._wanted(*_parts(key))
+        self._wanted(key.replica, key.to, wish.life)
         try:
             async with asyncio.timeout(self._wait):
                 await came.wait()
@@ -151,7 +151,3 @@ class Donor:
             }
             for key, offer in self._offers.items()
         ]
-
-
-def _parts(key: For) -> tuple[Replica, Node]:
-    return key.replica, key.to

@@ -148,7 +148,7 @@ def _forget_all_but(to: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     os.nice(_NICE)
     nowhere = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
+    for fd in {0, 1, 2} - {to}:  # a process without stdin may have the pipe there
         os.dup2(nowhere, fd)
     os.closerange(3, to)
     os.closerange(to + 1, _HIGHEST)
