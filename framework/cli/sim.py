@@ -14,12 +14,14 @@ import typer
 from framework.cli import look
 from framework.cli.numbers import new_directory, seeds, share, whole
 from framework.cli.progress import Display
+from framework.errors import BadRequest
 from framework.sim.batch import Job, outcomes
 from framework.sim.picture import of_traces
-from framework.sim.run import Options
+from framework.sim.run import Level, Options
 from framework.sim.run import run as run_seed
 
 _MOST_SEEDS = 10
+_LEVELS: dict[Level, list[str]] = {"none": ["--no-faults"], "links": [], "all": ["--faults", "all"]}  # to replay
 
 
 class Wanted(msgspec.Struct):
@@ -55,7 +57,15 @@ def run(
     ucast: Annotated[
         str | None, typer.Option(metavar="SHARE", help="Of the requests that go to one replica: 0 to 1, or percent.")
     ] = None,
-    faults: Annotated[bool, typer.Option(help="Loss, duplication, reordering, cuts, pauses, slow nodes.")] = True,
+    faults: Annotated[
+        str,
+        typer.Option(
+            metavar="LEVEL",
+            help="links: loss, duplication, reordering, cuts, pauses, slow nodes; all: nodes crash, join, leave and "
+            "fall apart, too; none.",
+        ),
+    ] = "links",
+    no_faults: Annotated[bool, typer.Option("--no-faults", help="The same as --faults none.")] = False,
     jobs: Annotated[
         str | None, typer.Option(metavar="N", help="Worker processes; one per processor if not given.")
     ] = None,
@@ -86,10 +96,11 @@ def run(
     given = {"nodes": nodes, "objects": objects, "conflict": conflict, "keys": keys}
     given |= {"clients": clients, "calls": calls, "ucast": ucast}
     words = [word for name, text in given.items() if text is not None for word in (f"--{name}", text)]
+    level = _level("none" if no_faults else faults)
     wanted = Wanted(
         seeds(seed, many),
-        Options({name: value for name, value in shape.items() if value is not None}, faults),
-        words if faults else [*words, "--no-faults"],
+        Options({name: value for name, value in shape.items() if value is not None}, level),
+        words + _LEVELS[level],
         whole("--jobs", jobs, 1, 1024) or os.cpu_count() or 1,
         whole("--most", most, 1, 1_000_000) or _MOST_SEEDS,
         as_json,
@@ -97,6 +108,13 @@ def run(
     )
     wanted.drawn = look.wanted(show, svg, start, end, only, as_json, len(wanted.seeds) == 1)
     raise typer.Exit(run_seeds(wanted))
+
+
+def _level(text: str) -> Level:
+    for level in _LEVELS:
+        if level == text:
+            return level
+    raise BadRequest(f"--faults {text}: write {', '.join(_LEVELS)}")
 
 
 def run_seeds(wanted: Wanted) -> int:

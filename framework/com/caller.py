@@ -4,27 +4,39 @@ A caller's context says what must be delivered before anything it sends from now
 only read are kept apart: they matter to later requests of their own instance and are forgotten with it (P1 §4).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from framework.com import receipt as receipts
+from framework.com.check import MANY
 from framework.com.context import Context, Known
 from framework.com.events import Outgoing
 from framework.com.messages import Ancestor, Dest, Kind, Mark, Response, WireContext
 from framework.com.receipt import Receipt
 from framework.errors import BadRequest
-from framework.ids import GroupId, Invocation, ObjectName, Replica, Sid, object_of
+from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid, node_of, object_of
 
 
 class Call:
     """A transmission whose responses are or will be wanted."""
 
-    __slots__ = ("deadline", "dests", "got", "group", "number", "objects", "receipt", "received", "seqs", "silent")
+    __slots__ = (
+        "deadline",
+        "dests",
+        "got",
+        "group",
+        "number",
+        "objects",
+        "receipt",
+        "received",
+        "seqs",
+        "silent",
+    )
 
     def __init__(self, number: int, group: GroupId, dests: tuple[Dest, ...]) -> None:
         self.number = number
         self.group = group
         self.seqs: dict[Replica, int] = dict(dests)
-        self.dests = tuple(self.seqs)
+        self.dests = tuple(self.seqs)  # those that have answered or may answer
         self.got: dict[Replica, Response] = {}  # in the order of arrival
         self.receipt: Receipt | None = None  # what the caller waits for now
         self.deadline: float | None = None
@@ -44,13 +56,37 @@ class Call:
         self.silent.discard(object_of(response.replica))
         return True
 
+    def lose(self, left: Collection[Node]) -> bool:
+        """Destinations on these nodes answer no more. False if this call waits for none of them."""
+        dests = tuple([d for d in self.dests if d in self.got or node_of(d) not in left])
+        if len(dests) == len(self.dests):
+            return False
+        self.dests = dests
+        self.silent &= {object_of(d) for d in dests}
+        return True
+
+    @property
+    def hopeless(self) -> bool:
+        """Can its receipt never be complete, because destinations have departed?"""
+        if len(self.dests) == len(self.seqs) or self.receipt is None:
+            return False
+        if self.receipt.source is not None:
+            return self.receipt.source not in self.dests
+        if self.receipt.way == "drec":
+            return not self.dests
+        least = self.receipt.r if self.receipt.way == "quorum" else 1
+        left = [object_of(d) for d in self.dests]
+        return any(left.count(o) < least for o in {object_of(d) for d in self.seqs})
+
     def significant(self) -> tuple[Response, ...] | None:
         """The responses that complete the receipt, the most significant one last; None while it is incomplete.
 
         As they came: a drec of three responses that are all here receives the first of them only."""
         assert self.receipt is not None
-        if len(self.dests) == 1:
+        if len(self.seqs) == 1:
             return tuple(self.got.values()) or None
+        if self.hopeless:
+            return None
         if self.receipt.source is not None:  # srec: from this one, whoever else has answered
             wanted = self.got.get(self.receipt.source)
             return (wanted,) if wanted is not None else None
@@ -105,6 +141,11 @@ class Caller:
     def chain(self) -> tuple[Ancestor, ...]:
         """Itself and its ancestors that wait for what it does."""
         return ()
+
+    @property
+    def version(self) -> int:
+        """Who joined after this view is sent what it sends, but not waited for (framework.com.present)."""
+        return MANY
 
     @property
     def copies(self) -> int:

@@ -2,6 +2,7 @@
 
 import heapq
 from collections import deque
+from collections.abc import Collection
 from typing import TYPE_CHECKING, get_args
 
 from framework.com import receipt as receipts
@@ -10,10 +11,23 @@ from framework.com.cancel import recall
 from framework.com.check import MANY, clock_limit, is_plain
 from framework.com.events import Accepted, Cancel, Collect, Leave, Received, Sent, Session, Submit
 from framework.com.events import Response as Answer
-from framework.com.host import Instance
+from framework.com.instance import Instance
 from framework.com.messages import Dest, Kind, Part, Request, Response, Transmission
-from framework.errors import BadRequest, ResourceExhausted
-from framework.ids import TRAN, GroupId, Invocation, ObjectName, Replica, Sid, check_name, node_of, object_of, replica
+from framework.com.present import present
+from framework.errors import BadRequest, ResourceExhausted, Unavailable
+from framework.ids import (
+    TRAN,
+    GroupId,
+    Invocation,
+    Node,
+    ObjectName,
+    Replica,
+    Sid,
+    check_name,
+    node_of,
+    object_of,
+    replica,
+)
 
 if TYPE_CHECKING:
     from framework.com.core import Com
@@ -41,6 +55,8 @@ class Calls:
         caller = self._caller(event.caller) if isinstance(event.caller, Sid) else None
         self._check_kinds(event)
         self._check_submit(event, caller)
+        if self.com.view > 1 or len(self.com.lives.view.members) < len(self.com.directory.nodes):
+            event = present(self.com, event, caller.version if caller is not None else self.com.view)
         if caller is None:
             assert isinstance(event.caller, str)
             if event.caller in self._backlog or self._congested(event):
@@ -109,9 +125,13 @@ class Calls:
 
     def _not_sent(self, session: Session) -> str:
         for at, marks in session.context:
-            if any(origin == self.com.node and seq > self._seq.get(at, 0) for origin, seq in marks):
+            if any(origin == self.com.node and seq > self._last(at) for origin, seq in marks):
                 return f"it names a request to {at} that {self.com.node} has not sent"
         return ""
+
+    def _last(self, at: Replica) -> int:
+        """The number of the last request to this replica."""
+        return self._seq.get(at) or self.com.lives.base(self.com.node, at)
 
     def _send(self, caller: Caller, event: Submit) -> None:
         for session in event.sessions:
@@ -122,7 +142,7 @@ class Calls:
         caller.no += 1
         caller.next = max(caller.next, event.call + len(event.parts)) if not caller.client else 0
         parts = tuple([Part(p.object, p.footprint) for p in event.parts])
-        dests = tuple([Dest(r, self._seq.get(r, 0) + 1) for p in event.parts for r in p.replicas])
+        dests = tuple([Dest(r, self._last(r) + 1) for p in event.parts for r in p.replicas])
         ordered = self.com.directory.needs_agreement(dests, parts)
         context = caller.knows(self.com.known)
         client, path = caller.invocation
@@ -153,7 +173,10 @@ class Calls:
                 self.com.post(node_of(at), request)
                 caller.sent(dest, (self.com.node, dest.seq), event.kind, part.footprint.readonly)
         if event.kind != "oneway":
-            self._expect(caller, event, Call(event.call, group, dests))
+            call = Call(event.call, group, dests)
+            if caller.version < self.com.view:
+                call.lose([node_of(d.replica) for d in dests if self.com.lives.gone(d.replica, caller.version)])
+            self._expect(caller, event, call)
         if self.com.told:
             self.com.tell(
                 Sent(
@@ -243,9 +266,17 @@ class Calls:
             line = self._backlog[client]
             while line and not self._congested(line[0]):
                 self._postponed -= 1
-                self._send(self._session(client), line.popleft())
+                self._send_late(client, line.popleft())
             if not line:
                 del self._backlog[client]
+
+    def _send_late(self, client: str, event: Submit) -> None:
+        """What has waited may have lost its destinations meanwhile."""
+        try:
+            self._send(self._session(client), present(self.com, event, self.com.view))
+        except Unavailable:
+            if event.receipt is not None:
+                self.com.tell(Received(self._session(client).sid, client, event.call, None, event.receipt, (), False))
 
     def _postponed_call(self, who: Sid | str, call: int) -> Submit | None:
         return next((s for s in self._backlog.get(who, ()) if s.call == call), None) if isinstance(who, str) else None
@@ -287,7 +318,7 @@ class Calls:
         if call is None or call.received or call.receipt is not None:
             raise BadRequest(f"call {event.call} of {event.caller} has no receipt left to wait for")
         dests: dict[ObjectName, list[Replica]] = {}
-        for r in call.dests:
+        for r in call.seqs:
             dests.setdefault(object_of(r), []).append(r)
         receipts.check(event.receipt, dests)
         call.receipt = event.receipt
@@ -308,13 +339,23 @@ class Calls:
             self.com.known.ranges(m.replica, self.com.node).add(call.seqs[m.replica])
         if m.joins:
             caller.joined(m.joins)
+        self._look(caller, call)
+
+    def _look(self, caller: Caller, call: Call) -> None:
+        """A response has come, or will never come."""
         if call.receipt is not None:
             self._try_receive(caller, call)
-        if call.finished and call.received:
-            del self._waiting[m.group]
+        if call.finished and call.received and self._waiting.pop(call.group, None) is not None:
             del caller.calls[call.number]
         if isinstance(caller, Instance):
             self.com.hosts[caller.sid.replica].try_end(caller)
+
+    def depart(self, left: Collection[Node]) -> None:
+        """Nodes have departed: nobody waits for their responses, and the numbers of requests to them are over."""
+        self._seq = {at: seq for at, seq in self._seq.items() if node_of(at) not in left}
+        for caller, call in tuple(self._waiting.values()):
+            if call.lose(left):
+                self._look(caller, call)
 
     def _now_waits(self, caller: Caller, call: Call | None) -> None:
         if isinstance(caller, Instance):
@@ -325,6 +366,8 @@ class Calls:
         got = call.significant()
         if got is not None:
             self._receive(caller, call, got, True)
+        elif call.hopeless:
+            self._receive(caller, call, tuple(call.got.values()), False)
 
     def _receive(self, caller: Caller, call: Call, got: tuple[Response, ...], complete: bool) -> None:
         assert call.receipt is not None

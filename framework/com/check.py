@@ -4,18 +4,21 @@ A frame is judged whole and first; only then is it applied. So a bad one leaves 
 judged while applying (a proposal for a request nobody knows) is dropped by itself, and told.
 """
 
+from framework.com.lives import ends_life
 from framework.com.messages import (
     Announce,
     Cancel,
     Delivered,
     Dest,
     Frame,
+    Moved,
     Part,
     Proposal,
     Request,
     Response,
     WireContext,
 )
+from framework.com.ranges import LONG
 from framework.com.view import Directory
 from framework.errors import BadMessage
 from framework.footprint import READ, WRITE, Footprint
@@ -24,7 +27,6 @@ from framework.ids import Node, ObjectName, Replica, node_of, object_of
 AHEAD = 1 << 40  # no clock is ahead of another by so much
 MANY = 1 << 53  # no counter ever gets there; keeps arithmetic and wire format far from their ends
 CLOCK = 1 << 52  # a clock runs ahead of everything else, so it has to stay below
-_LONG = 1 << 20  # most marks of one message above the contiguous parts
 
 
 Arrivals = dict[tuple[Node, Replica], int]
@@ -71,11 +73,8 @@ class Checker:
         """Raise BadMessage if this frame cannot come from this peer. ``clock`` is our own."""
         if frame.source != peer:
             raise BadMessage(f"frame {frame.number} from {peer}: says it comes from {frame.source!r}")
-        if frame.view != self.directory.view.version:
-            raise BadMessage(
-                f"frame {frame.number} from {peer}: view {frame.view}, but {self.node} is in view "
-                f"{self.directory.view.version}"
-            )
+        if frame.view < 1:
+            raise BadMessage(f"frame {frame.number} from {peer}: view {frame.view} is out of range")
         if not 0 <= frame.clock < clock_limit(clock):
             raise BadMessage(f"frame {frame.number} from {peer}: clock {frame.clock} is out of range")
 
@@ -84,7 +83,7 @@ class Checker:
         where = _Where(frame, clock_limit(clock))
         for message in frame.messages:
             where.index += 1
-            if message.view != frame.view:
+            if not 0 < message.view <= frame.view:
                 raise BadMessage(f"{where}: view {message.view} in a frame of view {frame.view}")
             if isinstance(message, Request):
                 self._request(message, frame.source, where, arrived)
@@ -92,7 +91,7 @@ class Checker:
                 self._addressed(message, frame.source, where)
             elif isinstance(message, Delivered):
                 self._delivered(message, frame.source, where)
-            else:
+            elif not isinstance(message, Moved):
                 self._from(message.replica, frame.source, where)
                 if isinstance(message, Proposal):
                     self._proposal(message, where)
@@ -122,7 +121,7 @@ class Checker:
         if m.ordered != self.directory.needs_agreement(m.dests, m.parts):
             raise BadMessage(f"{where}: says ordered {m.ordered} of {[str(p.footprint) for p in m.parts]}")
         seq = next(d.seq for d in m.dests if d.replica == m.target)
-        expected = arrived.get((source, m.target), 0) + 1 if arrived is not None else seq
+        expected = arrived[source, m.target] + 1 if arrived is not None else seq
         if m.context:
             self._no_future(m, source, seq, where)
         if seq != expected:
@@ -162,7 +161,7 @@ class Checker:
         announce: Announce | None = m.announce
         if announce is not None:
             origin = node_of(m.group.replica)
-            if origin == self.node or origin not in self.directory.view.members:
+            if origin == self.node or origin not in self.directory.nodes:
                 raise BadMessage(f"{where}: announces {m.group}, which {origin or 'nobody'} cannot have sent")
             self._group(announce.dests, announce.parts, announce.number, where)
             replicas = {d.replica for d in announce.dests}
@@ -187,7 +186,7 @@ class Checker:
             if at not in self._replicas:
                 return f"names the unknown replica {at!r}"
             for origin, seq in marks:
-                if origin not in self.directory.view.members or not 0 < seq < MANY:
+                if origin not in self.directory.nodes or not 0 < seq < MANY:
                     return f"names request {seq} of {origin!r} to {at}"
         return ""
 
@@ -195,9 +194,10 @@ class Checker:
         sparse = 0
         for at, origin, ranges in m.marks:
             self._from(at, source, where)
-            if origin not in self.directory.view.members:
+            if origin not in self.directory.nodes:
                 raise BadMessage(f"{where}: marks of the unknown origin {origin!r}")
             for first, last in ranges:
-                sparse += last - first if first > 1 else 0
-                if not 0 < first <= last < MANY or sparse > _LONG:
+                sparse += last - first if first > 1 and last - first < LONG else 0
+                endless = first > 1 and last - first >= LONG and not ends_life(last)
+                if not 0 < first <= last < MANY or sparse > LONG or endless:
                     raise BadMessage(f"{where}: range {first}..{last} of {origin} at {at} is out of range")

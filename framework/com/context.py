@@ -4,18 +4,23 @@ Entries are sets, not maxima: of two requests from one node, the later may be de
 and a maximum would order what nothing relates.
 """
 
+from collections.abc import Callable, Iterable, Mapping
+
 from framework.com.messages import Mark, WireContext
 from framework.com.ranges import Ranges
-from framework.ids import Node, Replica
+from framework.ids import Node, Replica, node_of
 
 
 class Known:
-    """What this node knows to be delivered, per replica and origin. Context entries found here are dropped."""
+    """What this node knows to be delivered, per replica and origin. Context entries found here are dropped.
 
-    __slots__ = ("_at",)
+    ``base`` says up to which number all is over, from this origin to this replica (framework.com.lives)."""
 
-    def __init__(self) -> None:
+    __slots__ = ("_at", "_base")
+
+    def __init__(self, base: Callable[[Node, Replica], int] = lambda origin, at: 0) -> None:
         self._at: dict[Replica, dict[Node, Ranges]] = {}
+        self._base = base
 
     def ranges(self, at: Replica, origin: Node) -> Ranges:
         by_origin = self._at.get(at)
@@ -23,19 +28,35 @@ class Known:
             by_origin = self._at[at] = {}
         ranges = by_origin.get(origin)
         if ranges is None:
-            ranges = by_origin[origin] = Ranges()
+            ranges = by_origin[origin] = Ranges(self._base(origin, at))
         return ranges
+
+    def __contains__(self, what: tuple[Replica, Mark]) -> bool:
+        at, (origin, seq) = what
+        return seq in self.ranges(at, origin)
+
+    def close(self, nodes: Iterable[Node], alive: Mapping[tuple[Replica, Node], Iterable[int]]) -> None:
+        """Lives of these nodes have ended or begun: what went from and to them is over, but for what is alive."""
+        for at, by_origin in self._at.items():
+            for origin, ranges in by_origin.items():
+                if node_of(at) in nodes or origin in nodes:
+                    ranges.close(self._base(origin, at), () if node_of(at) in nodes else alive.get((at, origin), ()))
+                    if node_of(at) in nodes:
+                        ranges.holes = None
+        for at, origin in alive:
+            if node_of(at) not in nodes:
+                ranges = self._at.setdefault(at, {}).setdefault(origin, Ranges())
+                ranges.close(self._base(origin, at), alive[at, origin])
 
     def missing(self, at: Replica, marks: set[Mark]) -> set[Mark]:
         """Those of the marks that are not known to be delivered at this replica."""
-        by_origin = self._at.get(at)
-        if by_origin is None:
-            return marks
         out: set[Mark] = set()
         for mark in marks:
-            ranges = by_origin.get(mark[0])
-            if ranges is None or (mark[1] > ranges.low and mark[1] not in ranges.above):
+            ranges = self.ranges(at, mark[0])
+            if mark[1] not in ranges:
                 out.add(mark)
+            elif ranges.holes:
+                out.update([(mark[0], n) for n in ranges.below(mark[1])])
         return out
 
 
@@ -55,8 +76,10 @@ class Context:
         self.entries.setdefault(at, set()).add(mark)
 
     def replace(self, at: Replica, mark: Mark) -> None:
-        """After sending m to a replica the entry is just {m}: m itself waits for what it replaced."""
-        self.entries[at] = {mark}
+        """After sending m to a replica, m stands for the requests of its own origin: it waits for them itself. Not for
+        those of others: if its origin crashes m may be void, and nobody else knows what it stood for."""
+        before = self.entries.get(at)
+        self.entries[at] = {mark, *[m for m in before if m[0] != mark[0]]} if before else {mark}
 
     def remove(self, at: Replica, mark: Mark) -> None:
         self.entries[at].remove(mark)

@@ -6,7 +6,7 @@ reads a clock; ``now`` only moves time-outs. A step that raises has changed noth
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -22,30 +22,39 @@ from framework.com.events import (
     Collect,
     Completed,
     Connected,
+    Depart,
     Dropped,
+    Evict,
+    Give,
     Leave,
     Session,
     Submit,
+    Take,
     Tick,
     Transmit,
     Wake,
     Writable,
 )
-from framework.com.host import Host, Instance
+from framework.com.handover import Handover
+from framework.com.host import Host
+from framework.com.instance import Instance
 from framework.com.link import Link, Timing
+from framework.com.lives import Lives, first_of
 from framework.com.marks import Marks
+from framework.com.member import Membership
 from framework.com.messages import (
     AnyMessage,
     Delivered,
     Frame,
+    Moved,
     Proposal,
     Request,
     Response,
-    decode,
 )
 from framework.com.messages import Cancel as CancelMessage
 from framework.com.messages import Known as KnownMessage
 from framework.com.view import Directory
+from framework.com.words import decode
 from framework.errors import BadMessage, BadRequest
 from framework.ids import GroupId, Node, Replica, Sid, node_of
 
@@ -69,17 +78,26 @@ class Com:
     ) -> None:
         self.node = node
         self.directory = directory
+        self.timing = timing or Timing()
+        self.lives = Lives(node, directory.view)
         self.view = directory.view.version
+        self.out = False  # not a member any more
         self.limits = limits or Limits()
         self.told = told
-        self.clock = 0
-        self.known = Known()
-        self.links = {n: Link(n, timing or Timing()) for n in directory.view.members if n != node}
+        self.clock = first_of(self.lives.mine)
+        self.known = Known(self.lives.base)
+        self.links = {
+            n: Link(n, self.timing, self.lives.mine, directory.view.life(n) or 1)
+            for n in directory.view.members
+            if n != node
+        }
         self.hosts: dict[Replica, Host] = {r: self.host_type(self, p, r) for p, r in directory.on(node)}
         self.waiting: dict[GroupId, list[Host]] = {}  # where requests are that are not settled yet
         self.instances: dict[Sid, Instance] = {}
         self.calls = Calls(self)
-        self._marks = Marks(self.links, self.hosts)
+        self.marks = Marks(self.links, self.hosts)
+        self.member = Membership(self, self.timing.suspect_after)
+        self.handover = Handover(self)
         self._local: deque[AnyMessage] = deque()
         self._effects: list[AnyEffect] = []
         self.checker = Checker(node, directory)
@@ -93,6 +111,10 @@ class Com:
             Connected: self._connected,
             Cancel: self.calls.cancel,
             Leave: self.calls.leave,
+            Evict: lambda event, now: self.member.evict(event.node),
+            Depart: lambda event, now: self.member.evict(self.node),
+            Give: self.handover.give,
+            Take: self.handover.take,
         }
         self._takes: dict[type[Any], Callable[[Any], None]] = {
             Request: self._request,
@@ -103,8 +125,15 @@ class Com:
             CancelMessage: lambda m: self.hosts[m.target].cancel(m.group),
         }
 
+    @property
+    def unready(self) -> Mapping[Replica, tuple[Node, ...]]:
+        """Replicas here that wait for their state, with the nodes that may have it."""
+        return self.handover.unready
+
     def step(self, event: AnyEvent, now: float) -> list[AnyEffect]:
         """Take one event; return what is to be done, in order."""
+        if self.out:
+            return []
         handler = self._handlers.get(type(event))
         if handler is None:
             raise BadRequest(f"{type(event).__name__} is not an event of the com layer")
@@ -139,12 +168,14 @@ class Com:
     def post(self, node: Node, message: AnyMessage) -> None:
         if node == self.node:
             self._local.append(message)
-        elif self.links[node].push(message):
+            return
+        link = self.links.get(node)
+        if link is not None and link.push(message):  # else it has departed
             self._effects.append(Wake(node))
 
     def settled(self, at: Replica, mark: tuple[Node, int]) -> None:
         self.known.ranges(at, mark[0]).add(mark[1])
-        self._marks.add(at, mark)
+        self.marks.add(at, mark)
 
     # instances
 
@@ -159,16 +190,26 @@ class Com:
     # links
 
     def _arrived(self, event: Arrived, now: float) -> None:
-        link = self.links.get(event.peer)
-        if link is None:
+        if event.peer == self.node or event.peer not in self.directory.nodes:
             raise BadMessage(f"frame from {event.peer!r}, which is not a member of view {self.view}")
         frame = decode(event.data, event.peer)
+        if not isinstance(frame, Frame):
+            if frame.source != event.peer:
+                raise BadMessage(f"a word from {event.peer} says it comes from {frame.source!r}")
+            self.member.word(frame, now)
+            return
         self.checker.frame(frame, event.peer, self.clock)
+        if self.member.keeps(frame, event, now):
+            return
+        link = self.links[event.peer]
         link.check(frame)
         self._check_messages(frame, link.preview(frame))
         self.clock_at_least(frame.clock)
         for ready in link.receive(frame, now, lambda why: self.tell(Dropped(event.peer, why))):
             for message in ready.messages:
+                if type(message) is Moved:
+                    link.moved = message.view
+                    continue
                 self._takes[type(message)](message)
                 while self._local:
                     local = self._local.popleft()
@@ -178,6 +219,13 @@ class Com:
                 self.tell(Transmit(event.peer, data))
         if link.hurry or (link.queued and link.open):
             self.tell(Wake(event.peer))
+
+    def again(self, event: Arrived, now: float) -> None:
+        """What had to wait for the view to change."""
+        try:
+            self._arrived(event, now)
+        except BadMessage as error:
+            self.tell(Dropped(event.peer, str(error)))
 
     def _check_messages(self, frame: Frame, ready: list[Frame]) -> None:
         """What comes early is examined at once, but for the numbers of its requests."""
@@ -195,6 +243,8 @@ class Com:
 
     def _writable(self, event: Writable, now: float) -> None:
         link = self._link(event.peer)
+        if link is None:
+            return  # it has departed
         if link.queued or link.ack_due:
             self._add_marks(link)
         data = link.take(self.node, self.view, self.clock, now)
@@ -205,24 +255,30 @@ class Com:
         self.calls.relieve()
 
     def _add_marks(self, link: Link) -> None:
-        marks = self._marks.take(link.peer)
+        marks = self.marks.take(link.peer)
         if marks:
             link.push(Delivered(self.view, marks))
 
-    def _link(self, peer: Node) -> Link:
-        link = self.links.get(peer)
-        if link is None:
+    def _link(self, peer: Node) -> Link | None:
+        """None: it is no member now."""
+        if peer == self.node or peer not in self.directory.nodes:
             raise BadRequest(f"{peer!r} is not a peer of {self.node}")
-        return link
+        return self.links.get(peer)
 
     def _connected(self, event: Connected, now: float) -> None:
         link = self._link(event.peer)
+        if link is None:
+            return  # it is not a member; perhaps it wants to be
         for data in link.again(now):
             self.tell(Transmit(event.peer, data))
         self.tell(Wake(event.peer))
 
     def _tick(self, event: Tick, now: float) -> None:
         self.calls.expire(now)
+        for host in self.hosts.values():
+            host.prune()
+        self.member.tick(now)
+        self.handover.tick(now)
         for link in self.links.values():
             for data in link.resend(now):
                 self.tell(Transmit(link.peer, data))
@@ -242,7 +298,7 @@ class Com:
         if m.announce is not None:
             for dest in m.announce.dests:
                 host = self.hosts.get(dest.replica)
-                if host is not None:
+                if host is not None and m.announce.view >= self.lives.mine:
                     host.announce(m.group, m.announce, dest)
         self.clock_at_least(m.number)
         used = False
@@ -278,8 +334,6 @@ class _Arrived(dict[tuple[Node, Replica], int]):
         super().__init__()
         self._hosts = hosts
 
-    def get(self, key: tuple[Node, Replica], default: int = 0) -> int:  # type: ignore[override]
-        if key in self:
-            return self[key]
+    def __missing__(self, key: tuple[Node, Replica]) -> int:
         host = self._hosts.get(key[1])
-        return host.arrived.get(key[0], default) if host else default
+        return host.arrived[key[0]] if host else 0

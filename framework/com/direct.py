@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def direct(order: "Order", request: Request, footprint: Footprint, mark: Mark, preds: Iterable[Mark]) -> Entry | None:
     """Its entry, with the stamp it gets, if it may start now; else None: it goes the usual way."""
-    if request.ordered or request.chain or mark in order.awaited or request.invocation in order.copies:
+    if request.ordered or order.closed or request.chain or mark in order.awaited or request.invocation in order.copies:
         return None
     past = order.past
     entry = Entry(request.group, Stamp(request.number, request.group), footprint, request.dests)
@@ -33,6 +33,7 @@ def direct(order: "Order", request: Request, footprint: Footprint, mark: Mark, p
         return None
     entry.request, entry.invocation, entry.mark = request, request.invocation, mark
     entry.ordered = False
+    entry.version = request.view
     return entry
 
 

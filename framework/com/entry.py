@@ -11,6 +11,7 @@ class Entry:
     """A request at this replica, from its first announcement until it is settled and ended."""
 
     __slots__ = (
+        "alike",
         "awaits",
         "dests",
         "fast",
@@ -18,7 +19,9 @@ class Entry:
         "floor",
         "followers",
         "footprint",
+        "gone",
         "group",
+        "heard",
         "invocation",
         "key",
         "known",
@@ -34,7 +37,9 @@ class Entry:
         "safe",
         "stamp",
         "started",
+        "version",
         "void",
+        "wanted",
         "watchers",
     )
 
@@ -43,6 +48,10 @@ class Entry:
         self.first = first  # origin stamp
         self.footprint = footprint
         self.dests = tuple([d[0] for d in dests])
+        self.version = 0  # of the view in which it was sent
+        self.gone: tuple[Replica, ...] = ()  # destinations whose life has ended: nobody waits for them
+        self.wanted = len(dests)  # those whose word counts
+        self.heard = 0  # highest proposal of the others, as far as the flush has brought it
         self.places: tuple[str, ...] = ()
         self.meets: tuple[str, ...] = ()
         self.request: Request | None = None  # None: only announced
@@ -51,6 +60,7 @@ class Entry:
         self.ordered = True
         self.line: tuple[Invocation, ...] = ()  # ancestors that may be running here
         self.preds: list[Mark] = []  # predecessors here that are not settled yet
+        self.alike: tuple[Mark, ...] = ()  # of them, those with the same destinations
         self.floor = LOWEST  # highest stamp of those that are
         self.proposal: Stamp | None = None
         self.proposals: dict[Replica, int] | None = None

@@ -73,6 +73,18 @@ class Epoch:
             left = self.context.entries
             self._agreed = [a for a in self._agreed if any(m[0] in left.get(at, ()) for at, m in a.marks)]
 
+    def inherited(self) -> WireContext:
+        """What all that has been performed so far knew."""
+        both = self.base.copy()
+        both.merge(self.context)
+        both.prune(self._known)
+        return both.wire()
+
+    def inherit(self, context: WireContext) -> None:
+        """What was performed in a state that was handed over is history here."""
+        self.base.merge_wire(context)
+        self.base_wire = self.base.wire()
+
     def _clashes(self, meets: tuple[str, ...]) -> bool:
         return not self.slots.isdisjoint(meets)
 

@@ -10,6 +10,7 @@ import msgspec
 
 from framework.com.messages import Dest, Kind, Part, Request, Transmission, WireContext
 from framework.com.receipt import Receipt
+from framework.com.view import View
 from framework.footprint import Footprint
 from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid, Stamp
 
@@ -109,7 +110,36 @@ class Tick(Event):
     """Time has passed."""
 
 
-AnyEvent = Submit | Collect | Completed | Cancel | Leave | Arrived | Writable | Connected | Tick
+class Evict(Event):
+    """This member shall leave the group, whether it can be reached or not."""
+
+    node: Node
+
+
+class Depart(Event):
+    """This node leaves the group in order. To be given when nothing is open here."""
+
+
+class Give(Event):
+    """A node that has joined asks for the state of a replica here. It says which life it is: the one who is asked may
+    not have heard of it yet."""
+
+    replica: Replica
+    to: Node
+    life: int
+
+
+class Take(Event):
+    """A replica of a node that has joined has its state: ``part`` came with a Snapshot. Empty: nobody has a state to
+    give, and this replica begins with the initial one."""
+
+    replica: Replica
+    part: bytes
+
+
+AnyEvent = (
+    Evict | Depart | Give | Take | Submit | Collect | Completed | Cancel | Leave | Arrived | Writable | Connected | Tick
+)
 
 
 class Effect(msgspec.Struct, frozen=True):
@@ -244,5 +274,40 @@ class Dropped(Effect, frozen=True):
     why: str
 
 
-Told = Ended | Sent | Landed | Proposed | Agreed | Duplicate | Dropped
-AnyEffect = Wake | Transmit | Deliver | Stop | Received | Accepted | Told
+class Installed(Effect, frozen=True):
+    """The group has a new view."""
+
+    view: View
+    left: tuple[Node, ...]
+    joined: tuple[Node, ...]
+
+
+class Out(Effect, frozen=True):
+    """This node is not a member any more. What is in its com layer is of no use: it can only join anew."""
+
+    why: str
+
+
+class Isolated(Effect, frozen=True):
+    """Too few members are heard (``yes``), or enough again, to decide anything: ordered calls cannot be promised."""
+
+    yes: bool
+
+
+class Snapshot(Effect, frozen=True):
+    """Take the state of this replica now: nothing is being performed on it. It goes to a node that has joined, with
+    ``part``, which that one gives back with Take."""
+
+    replica: Replica
+    to: Node
+    part: bytes
+
+
+class Changing(Effect, frozen=True):
+    """Told: this node takes part in deciding the next view, without these members."""
+
+    leaving: tuple[Node, ...]
+
+
+Told = Changing | Ended | Sent | Landed | Proposed | Agreed | Duplicate | Dropped
+AnyEffect = Installed | Out | Isolated | Snapshot | Wake | Transmit | Deliver | Stop | Received | Accepted | Told

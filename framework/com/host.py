@@ -1,19 +1,23 @@
 """One replica: its queue, its epochs, its replies, and the instances that perform requests here."""
 
+from collections import deque
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from framework.com import cancel as cancels
 from framework.com import order as orders
-from framework.com.caller import Caller
-from framework.com.context import Context
+from framework.com.absence import Union
 from framework.com.entry import Entry
 from framework.com.epoch import Agreed, Epoch
 from framework.com.events import Agreed as AgreedEffect
 from framework.com.events import Completed, Deliver, Duplicate, Ended, Landed, Proposed, Stop
-from framework.com.messages import Ancestor, Announce, Dest, Known, Mark, Proposal, Request, Response, WireContext
+from framework.com.instance import Instance
+from framework.com.lives import Lives
+from framework.com.messages import Announce, Dest, Known, Mark, Proposal, Request, Response, WireContext
 from framework.com.order import Order
 from framework.com.replies import Replies, Reply
 from framework.com.view import Placement
+from framework.com.words import Decision
 from framework.errors import BadMessage
 from framework.ids import GroupId, Node, Replica, Sid, Stamp, node_of, object_of
 
@@ -21,65 +25,16 @@ if TYPE_CHECKING:
     from framework.com.core import Com
 
 
-class Instance(Caller):
-    """A method being performed on this replica.
-
-    Most instances call nobody. So what they inherit is put together only when they do (PROTOCOL §4): base, the
-    request's context, and the other instances of the request's message group."""
-
-    __slots__ = ("base", "entry", "finished", "reply", "siblings")
-
-    def __init__(
-        self, sid: Sid, cid: Sid, entry: Entry, reply: Reply, base: WireContext, siblings: WireContext
-    ) -> None:
-        request = entry.request
-        assert request is not None
-        super().__init__(sid, cid, "", request.invocation)
-        self.entry = entry
-        self.reply = reply
-        self.finished: Completed | None = None
-        self.base = base
-        self.siblings = siblings
-
-    def _inherit(self) -> Context:
-        assert self.entry.request is not None
-        context = Context()
-        for wire in (self.base, *self.brought(self.entry.request)):
-            context.merge_wire(wire)
-        return context
-
-    @property
-    def _mine(self) -> tuple[Replica, ...]:
-        """Where else it is performed, and here."""
-        name = object_of(self.sid.replica)
-        return tuple([d for d in self.entry.dests if object_of(d) == name])
-
-    @property
-    def chain(self) -> tuple[Ancestor, ...]:
-        request = self.entry.request
-        assert request is not None
-        name = object_of(self.sid.replica)
-        return (*request.chain, Ancestor(name, len(request.invocation.path), self._mine))
-
-    @property
-    def copies(self) -> int:
-        return len(self._mine)
-
-    def brought(self, request: Request) -> tuple[WireContext, WireContext]:
-        """What its request brought to this replica. At each destination it stands for what it waits for there."""
-        dests = self.entry.dests
-        return tuple([at for at in request.context if at[0] not in dests]), self.siblings
-
-
 class Host:
     def __init__(self, com: "Com", placement: Placement, replica: Replica) -> None:
         self.com = com
         self.name = placement.name
         self.replica = replica
-        self.order = Order(replica, placement.relation, com.told)
+        self.order = Order(replica, placement.relation, com.told, com.lives)
         self.epoch = Epoch(com.known)
         self.replies = Replies()
-        self.arrived: dict[Node, int] = {}  # last sequence number from each origin
+        self.arrived = Arrived(com.lives, replica)
+        self.kept: deque[Entry] = deque()  # settled here; perhaps not at other destinations (framework.com.flush)
         self._peers_of: dict[tuple[Replica, ...], list[Node]] = {}
         self._held: list[Response] = []  # for instances here, see hold
         self._cancelled: set[GroupId] = set()  # requests that wait here, to be aborted instead of performed
@@ -92,7 +47,8 @@ class Host:
             if dest[0] == replica:
                 seq = dest[1]
         origin = node_of(request.group.replica)
-        self.arrived[origin] = seq
+        if seq > self.arrived[origin]:  # else it comes from a life that has ended
+            self.arrived[origin] = seq
         if self.com.told:
             self.com.tell(Landed(self.replica, request.group, request.invocation))
         preds: tuple[Mark, ...] = ()
@@ -108,10 +64,11 @@ class Host:
 
     def announce(self, group: GroupId, announce: Announce, dest: Dest) -> None:
         """A request for this replica exists, unless it is or was here already."""
-        if dest.seq > self.arrived.get(node_of(group.replica), 0):
+        if dest.seq > self.arrived[node_of(group.replica)]:
             part = next(p for p in announce.parts if p.object == self.name)
             self._waits_here(group)
-            self.order.announce(group, Stamp(announce.number, group), part.footprint, announce.dests)
+            first = Stamp(announce.number, group)
+            self.order.announce(group, first, part.footprint, announce.dests, announce.view)
 
     def check_announced(self, request: Request) -> None:
         """A request must be what its announcement said, and be new."""
@@ -131,12 +88,17 @@ class Host:
 
     def _settled(self, entry: Entry) -> None:
         if entry.ordered:
-            here = self.com.waiting[entry.group]
-            here.remove(self)
-            if not here:
-                del self.com.waiting[entry.group]
+            self._waits_no_more(entry)
+        if entry.wanted > 1:
+            self.kept.append(entry)
         assert entry.mark is not None
         self.com.settled(self.replica, entry.mark)
+
+    def _waits_no_more(self, entry: Entry) -> None:
+        here = self.com.waiting[entry.group]
+        here.remove(self)
+        if not here:
+            del self.com.waiting[entry.group]
 
     def _performed(self, request: Request) -> bool:
         return request.invocation in self.replies
@@ -183,7 +145,8 @@ class Host:
                 com.post(node, plain)
                 continue
             if full is None:
-                announce = Announce(entry.request.number, entry.request.dests, entry.request.parts)
+                request = entry.request
+                announce = Announce(request.number, request.dests, request.parts, request.view)
                 full = Proposal(com.view, entry.group, self.replica, number, announce)
             com.post(node, full)
 
@@ -193,12 +156,59 @@ class Host:
 
     def _peers(self, entry: Entry) -> list[Node]:
         """Nodes of the other destinations; this one, too, when it has several of them (pcast)."""
+        if entry.gone:
+            return sorted({node_of(d) for d in entry.dests if d != self.replica and d not in entry.gone})
         peers = self._peers_of.get(entry.dests)
         if peers is None:
             if len(self._peers_of) > 1024:
                 self._peers_of.clear()
             peers = self._peers_of[entry.dests] = sorted({node_of(d) for d in entry.dests if d != self.replica})
         return peers
+
+    # the view changes (framework.com.flush)
+
+    def depart(
+        self, decision: Decision, proposals: Union, brought: Collection[GroupId], alive: Mapping[Node, set[int]]
+    ) -> None:
+        """These nodes have departed; of what they sent to this replica only some is alive."""
+        order = self.order
+        for node in {*decision.left, *decision.joined}:
+            order.past.close(node, alive.get(node, ()))
+            self.arrived.pop(node, None)
+        for entry in order.absence.depart(order, decision.left, proposals, brought):
+            order.forget(entry)
+            self._waits_no_more(entry)
+        self._peers_of.clear()
+
+    def bring(self, request: Request) -> None:
+        """A request of a departed origin, unless it is or was here."""
+        origin = node_of(request.group.replica)
+        seq = next(d.seq for d in request.dests if d.replica == self.replica)
+        entry = self.order.entries.get(request.group)
+        if (entry is None or entry.request is None) and not self.order.past.is_delivered((origin, seq)):
+            self.com.clock_at_least(request.number)
+            self.arrive(request)
+
+    def go_on(self) -> None:
+        """Look at everything again."""
+        self.order.again()
+        self.flush()
+
+    def adopted(self) -> None:
+        """The state is here, and with it what has been performed in it."""
+        self.order.take_over(self.replies.__contains__)
+        self.order.open()
+        self.flush()
+
+    def prune(self) -> None:
+        """Forget what all destinations have delivered."""
+        while self.kept and self._stable(self.kept[0]):
+            self.kept.popleft()
+
+    def _stable(self, entry: Entry) -> bool:
+        assert entry.request is not None
+        origin, known = node_of(entry.group.replica), self.com.known
+        return all((d.replica, (origin, d.seq)) in known or d.replica in entry.gone for d in entry.request.dests)
 
     # instances start and end
 
@@ -274,6 +284,8 @@ class Host:
         for copy in self.replies.finish(instance.invocation, reply):
             self._answer(copy, reply, reply.full, False)
         self.order.end(entry)
+        if self.order.closed:
+            self.com.handover.look(self)
         self.flush()
 
     def _commit(self, instance: Instance, request: Request) -> None:
@@ -352,6 +364,18 @@ class Host:
             )
             self.com.post(node_of(request.group.replica), response)
         self.replies.answered(request.invocation)
+
+
+class Arrived(dict[Node, int]):
+    """Last sequence number from each origin."""
+
+    def __init__(self, lives: Lives, replica: Replica) -> None:
+        super().__init__()
+        self._lives = lives
+        self._replica = replica
+
+    def __missing__(self, origin: Node) -> int:
+        return self._lives.base(origin, self._replica)
 
 
 def way(entry: Entry) -> str:

@@ -24,6 +24,7 @@ class Timing(msgspec.Struct, frozen=True):
     window: int = 256  # unacknowledged frames
     batch: int = 512  # messages in one frame
     burst: int = 32  # frames sent again at once
+    suspect_after: float = float("inf")  # a member is suspected when nothing was heard of it for this long, or longer
 
 
 class Link:
@@ -38,14 +39,19 @@ class Link:
         "asked_at",
         "gap_at",
         "heard_at",
+        "mine",
+        "moved",
         "peer",
         "resend_at",
         "sent_at",
+        "theirs",
         "timing",
     )
 
-    def __init__(self, peer: Node, timing: Timing) -> None:
+    def __init__(self, peer: Node, timing: Timing, mine: int = 1, theirs: int = 1) -> None:
         self.peer = peer
+        self.mine, self.theirs = mine, theirs  # the two lives that it joins
+        self.moved = 0  # the peer sends no request of an earlier view any more
         self.timing = timing
         self._out: deque[AnyMessage] = deque()
         self._next = 1
@@ -86,7 +92,9 @@ class Link:
             count = min(len(self._out), self.timing.batch)
             messages = tuple(self._out.popleft() for _ in range(count))
             self._acked = self._expected - 1
-            data = encode(Frame(source, view, self._next, self._acked, self._ask(now), clock, messages))
+            data = encode(
+                Frame(source, view, self._next, self._acked, self._ask(now), clock, messages, self.mine, self.theirs)
+            )
             self._unacked.append((self._next, data))
             self._next += 1
             if len(self._unacked) == 1:
@@ -103,7 +111,7 @@ class Link:
         self.sent_at = now
         self.ack_due = False
         self._acked = self._expected - 1
-        return encode(Frame(source, view, 0, self._acked, self._ask(now), clock))
+        return encode(Frame(source, view, 0, self._acked, self._ask(now), clock, (), self.mine, self.theirs))
 
     def resend(self, now: float) -> list[bytes]:
         """What is unacknowledged for too long, from the first on."""

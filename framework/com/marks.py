@@ -32,6 +32,13 @@ class Marks:
             if len(self._log) > BOUND:
                 self._trim(self._start + len(self._log) // 2)
 
+    def forget(self, peer: Node) -> None:
+        self._taken.pop(peer, None)
+
+    def begin(self, peer: Node) -> None:
+        """A new life of a peer: it gets the whole state first."""
+        self._taken[peer] = -1
+
     def take(self, peer: Node) -> WireMarks:
         """What this peer has not been told yet."""
         first, end = self._taken[peer], self._start + len(self._log)
@@ -56,8 +63,7 @@ class Marks:
         out = []
         for at, host in sorted(self._hosts.items()):
             for origin, ranges in sorted(host.order.past.delivered.items()):
-                low = ((1, ranges.low),) if ranges.low else ()
-                out.append((at, origin, (*low, *as_ranges(ranges.above))))
+                out.append((at, origin, ranges.wire()))
         return tuple(out)
 
     def _trim(self, start: int) -> None:

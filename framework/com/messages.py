@@ -4,7 +4,7 @@ Arrays with an integer tag, so that a proposal is a dozen bytes. Everything is o
 states give equal bytes: one seed, one trace (A11).
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -71,6 +71,7 @@ class Announce(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froz
     number: int
     dests: tuple[Dest, ...]
     parts: tuple[Part, ...]
+    view: int = 1  # in which the request was sent
 
 
 class Proposal(Message, tag=2, frozen=True):
@@ -111,11 +112,17 @@ class Cancel(Message, tag=6, frozen=True):
     target: Replica
 
 
-AnyMessage = Request | Proposal | Known | Response | Delivered | Cancel
+class Moved(Message, tag=7, frozen=True):
+    """From here on, this node sends no request of a view before this one. Links are FIFO."""
 
 
-class Frame(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    """What crosses a link: numbered, or 0 for one that only carries ack, ask and clock (PROTOCOL §6)."""
+AnyMessage = Request | Proposal | Known | Response | Delivered | Cancel | Moved
+
+
+class Frame(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, tag=1):
+    """What crosses a link: numbered, or 0 for one that only carries ack, ask and clock (PROTOCOL §6).
+
+    A link joins two lives, those that are named: another life of either node has another link."""
 
     source: Node
     view: int
@@ -124,19 +131,26 @@ class Frame(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=
     ask: int  # please send again from this number; 0: nothing missing
     clock: int
     messages: tuple[AnyMessage, ...] = ()
+    life: int = 1  # of the source
+    to: int = 1  # life of the target
 
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Frame)
+T = TypeVar("T")
 
 
-def encode(frame: Frame) -> bytes:
-    return _encoder.encode(frame)
+def encode(what: msgspec.Struct) -> bytes:
+    return _encoder.encode(what)
 
 
 def decode(data: bytes, peer: Node) -> Frame:
     """Bytes from ``peer`` as a frame, or BadMessage that says what is wrong and where."""
+    return decode_with(_decoder, data, peer)
+
+
+def decode_with(decoder: "msgspec.msgpack.Decoder[T]", data: bytes, peer: Node) -> T:
     try:
-        return _decoder.decode(data)
+        return decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as e:
         raise BadMessage(f"frame from {peer} ({len(data)} bytes): {e}") from None

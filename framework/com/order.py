@@ -21,12 +21,14 @@ replicas may deliver them first. As every copy has one place everywhere, so has 
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, Literal
 
-from framework.com.ahead import Ahead
+from framework.com.absence import Absence
+from framework.com.before import Before
 from framework.com.direct import direct, start
-from framework.com.entry import LOWEST, Entry, line_of, part_of
+from framework.com.entry import Entry, line_of, part_of
+from framework.com.lives import Lives
 from framework.com.messages import Dest, Mark, Request
 from framework.com.past import Past
 from framework.com.reason import Reason, conflict, held, no_agreement
@@ -43,31 +45,34 @@ VOID: Final[What] = "void"  # another copy is performed here: answer from its re
 SETTLED: Final[What] = "settled"  # delivered, with a final stamp: tell everybody (delivered marks)
 
 
-class Order:
+class Order(Before):
     """The queue of one replica. Calls change it; what is to be done comes out in ``out``."""
 
-    def __init__(self, replica: Replica, relation: Relation, told: bool = True) -> None:
+    def __init__(self, replica: Replica, relation: Relation, told: bool = True, lives: Lives | None = None) -> None:
         self.replica = replica
+        self.absence = Absence(lives)
+        self.closed = False  # nothing starts: the state is on its way, from or to this replica
+        self.shut: list[Entry] = []  # what would have started
         self.name = object_of(replica)
         self.told = told  # say when a stamp is safe
         self.relation = relation
         self.out: list[tuple[What, Entry]] = []
         self.entries: dict[GroupId, Entry] = {}
-        self._by_mark: dict[Mark, Entry] = {}
-        self.ahead = Ahead(self._by_mark)
-        self.past = Past()
-        self.awaited: dict[Mark, list[Entry]] = {}
+        super().__init__(Past(lambda origin: self.absence.base(origin, replica)))
         self.copies: dict[Invocation, list[Entry]] = {}
         self._joining: dict[Mark, Invocation] = {}  # calls back to instances that wait for them
         self._todo: deque[Entry] = deque()
 
     # what happens to it
 
-    def announce(self, group: GroupId, first: Stamp, footprint: Footprint, dests: tuple[Dest, ...]) -> Entry:
+    def announce(
+        self, group: GroupId, first: Stamp, footprint: Footprint, dests: tuple[Dest, ...], version: int = 1
+    ) -> Entry:
         """A request that is known to exist; it may not be here yet."""
         entry = self.entries.get(group)
         if entry is None:
             entry = self.entries[group] = Entry(group, first, footprint, dests)
+            self.absence.enter(entry, version)
             entry.places, entry.meets = self.relation.slots(footprint)
             self.ahead.stand(entry, first)
         return entry
@@ -78,7 +83,8 @@ class Order:
         if not performed and (at_once := direct(self, request, part.footprint, mark, preds)) is not None:
             self._direct(at_once)
             return at_once
-        entry = self.announce(request.group, Stamp(request.number, request.group), part.footprint, request.dests)
+        first = Stamp(request.number, request.group)
+        entry = self.announce(request.group, first, part.footprint, request.dests, request.view)
         entry.request = request
         entry.invocation = request.invocation
         entry.ordered = request.ordered
@@ -108,24 +114,24 @@ class Order:
     def propose(self, group: GroupId, replica: Replica, number: int) -> bool:
         """A proposal from another destination. False: no such request is known here, or it does not go there."""
         entry = self.entries.get(group)
-        if entry is None or replica not in entry.dests:
+        if entry is None or replica not in entry.dests or replica in entry.gone:
             return False
         if entry.proposals is None:
             entry.proposals = {}
         entry.proposals[replica] = number
-        if len(entry.proposals) == len(entry.dests):
+        if len(entry.proposals) == entry.wanted:
             self._again(entry)
         return True
 
     def know(self, group: GroupId, replica: Replica) -> bool:
         """Another destination knows the stamp. False: no such request is known here, or it does not go there."""
         entry = self.entries.get(group)
-        if entry is None or replica not in entry.dests:
+        if entry is None or replica not in entry.dests or replica in entry.gone:
             return False
         if entry.known is None:
             entry.known = set()
         entry.known.add(replica)
-        if len(entry.known) == len(entry.dests):
+        if len(entry.known) == entry.wanted:
             self._again(entry)
         return True
 
@@ -167,6 +173,36 @@ class Order:
             return Reason(f"its predecessor {undelivered} is not delivered", (undelivered,))
         return conflict(self.ahead.blocker(entry))
 
+    def forget(self, entry: Entry) -> None:
+        """A request that is void: it is announced and will never come, or can never be agreed."""
+        del self.entries[entry.group]
+        self.ahead.leave(entry)
+        self._move(entry)
+        if entry.mark is not None and entry.invocation is not None:
+            del self._by_mark[entry.mark]
+            self._joining.pop(entry.mark, None)
+            copies = [c for c in self.copies.pop(entry.invocation, ()) if c is not entry]
+            if copies:
+                self.copies[entry.invocation] = copies
+
+    def again(self) -> None:
+        """Look at all requests: what they wait for may be void."""
+        self.awaited = {mark: entries for mark, entries in self.awaited.items() if not self.past.is_delivered(mark)}
+        for entry in self.entries.values():
+            if entry.request is not None:
+                for mark in tuple(entry.preds):
+                    if self.past.is_delivered(mark):
+                        self._precede(entry, [m for m in self.past.instead(mark) if m not in entry.preds])
+                self._todo.append(entry)
+        self._run()
+
+    def take_over(self, performed: Callable[[Invocation], bool]) -> None:
+        """Some of what waits here has been performed in the state that was handed over."""
+        for invocation in [i for i in self.copies if performed(i)]:
+            for entry in self.copies.pop(invocation):
+                self._void(entry)
+                self._todo.append(entry)
+
     # the way of a request
 
     def _again(self, entry: Entry) -> None:
@@ -191,7 +227,7 @@ class Order:
         elif self._undelivered(entry) is None:
             blocker = self.ahead.blocker(entry)
             if blocker is None:
-                self._start(entry)
+                self._try_start(entry)
             else:
                 self._watch(blocker, entry)
 
@@ -206,6 +242,8 @@ class Order:
             if entry.proposals is None:
                 entry.proposals = {}
             entry.proposals[self.replica] = entry.proposal.number
+            if entry.preds:
+                self._note_alike(entry)
             self.out.append((PROPOSE, entry))
         if entry.followers:
             self._todo.extend(entry.followers)
@@ -226,13 +264,14 @@ class Order:
         return entry.safe
 
     def _agreeable(self, entry: Entry) -> bool:
-        if entry.proposals is None or len(entry.proposals) < len(entry.dests):
+        if entry.proposals is None or len(entry.proposals) < entry.wanted:
             return False
         return not entry.preds or all(self._has_stamp(p) for p in entry.preds)
 
     def _fix(self, entry: Entry) -> None:
         assert entry.proposals is not None
-        entry.stamp = Stamp(max(entry.proposals.values()), entry.group)
+        number = max(entry.proposals.values())
+        entry.stamp = Stamp(self._without_gone(entry, number) if entry.gone else number, entry.group)
         if entry.stamp == entry.first:  # no proposal is below the origin stamp, so all of them equal it
             self._secure(entry, True)
         else:
@@ -244,7 +283,7 @@ class Order:
             self._todo.extend(entry.followers)
 
     def _all_know(self, entry: Entry) -> bool:
-        return len(entry.known or ()) == len(entry.dests)
+        return len(entry.known or ()) == entry.wanted
 
     def _secure(self, entry: Entry, fast: bool) -> None:
         entry.safe = True
@@ -258,6 +297,19 @@ class Order:
             self._move(entry)
         if entry.watchers:  # who looks through it at others (see _outside) learns from this
             self._todo.extend(w for w in entry.watchers if w.line)
+
+    def _try_start(self, entry: Entry) -> None:
+        if self.closed and not self.ahead.inside(entry):
+            self.shut.append(entry)
+        else:
+            self._start(entry)
+
+    def open(self) -> None:
+        """What had to wait may start."""
+        self.closed = False
+        shut, self.shut = self.shut, []
+        self._todo.extend(shut)
+        self._run()
 
     def _start(self, entry: Entry) -> None:
         entry.started = True
@@ -302,89 +354,6 @@ class Order:
 
     def _settleable(self, entry: Entry) -> bool:
         return not entry.preds or all(self.past.is_delivered(p) for p in entry.preds)
-
-    # predecessors (PROTOCOL §5.1)
-
-    def _precede(self, entry: Entry, preds: Iterable[Mark]) -> None:
-        for mark in preds:
-            if self.past.is_delivered(mark):
-                entry.floor = max(entry.floor, self.past.stamp_of(mark))
-                continue
-            entry.preds.append(mark)
-            before = self._by_mark.get(mark)
-            if before is None:
-                self.awaited.setdefault(mark, []).append(entry)
-            elif before.followers is None:
-                before.followers = [entry]
-            else:
-                before.followers.append(entry)
-
-    def _unordered(self, entry: Entry) -> Mark | None:
-        """A predecessor that keeps this request held; on the way, settled ones are dropped."""
-        waits_for = None
-        for mark in tuple(entry.preds):
-            if self.past.is_delivered(mark):
-                entry.floor = max(entry.floor, self.past.stamp_of(mark))
-                entry.preds.remove(mark)
-            elif not self._is_ordered(mark, entry):
-                waits_for = mark
-        return waits_for
-
-    def _is_ordered(self, mark: Mark, after: Entry) -> bool:
-        """Agreed; or proposed, when both take part in agreement at the same destinations: then each of them
-        proposes more for the later one, and so the largest proposal is larger, too."""
-        before = self._by_mark.get(mark)
-        if before is None:
-            return False
-        if before.stamp is not None:
-            return True
-        return before.proposal is not None and self._alike(before, after)
-
-    def _alike(self, before: Entry, after: Entry) -> bool:
-        if not (before.ordered and after.ordered and before.dests == after.dests):
-            return False
-        # of a pcast that reads here and writes there, contexts may remember only the part that writes (P1 §4): then the
-        # other destinations do not know that it comes first
-        assert before.request is not None
-        return len({p.footprint.readonly for p in before.request.parts}) == 1
-
-    def _has_stamp(self, mark: Mark) -> bool:
-        before = self._by_mark.get(mark)
-        return before.stamp is not None if before else self.past.is_delivered(mark)
-
-    def _undelivered(self, entry: Entry) -> Mark | None:
-        """A predecessor that has to be delivered first.
-
-        A call that joins an ancestor is part of it and stands at its place: of its predecessors only other calls of
-        this ancestor come first. The others may wait for it, and it must not wait for them."""
-        if not entry.preds:
-            return None
-        inside = self.ahead.inside(entry)
-        for mark in entry.preds:
-            if not self.past.is_delivered(mark) and not (inside and self._passes(mark, inside)):
-                return mark
-        return None
-
-    def _passes(self, mark: Mark, inside: list[Entry]) -> bool:
-        before = self._by_mark.get(mark)
-        if before is None:
-            return False
-        return before.started or before.void or not any(self.ahead.within(before, a) for a in inside)
-
-    # stamps (PROTOCOL §5.2)
-
-    def _bound(self, entry: Entry) -> Stamp:
-        """The highest stamp that the proposal for this request must pass."""
-        bound = self.past.highest_conflicting(entry)
-        return max(bound, self._above_predecessors(entry))
-
-    def _above_predecessors(self, entry: Entry) -> Stamp:
-        bound = entry.floor
-        for mark in entry.preds:
-            before = self._by_mark.get(mark)
-            if before is not None:
-                bound = max(bound, before.stamp or before.proposal or LOWEST)
-        return bound
 
     # who looks again when something moves
 

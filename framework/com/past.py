@@ -5,6 +5,8 @@ fold into one number. Highest stamps are kept by slot of the footprint and fold 
 costs only a slow path (PROTOCOL §5.2).
 """
 
+from collections.abc import Callable, Iterable
+
 from framework.com.entry import LOWEST, Entry
 from framework.com.messages import Mark
 from framework.com.ranges import Ranges
@@ -14,7 +16,10 @@ FOLD = 16384
 
 
 class Past:
-    def __init__(self) -> None:
+    """``base`` says up to which number all requests of an origin are over (framework.com.lives)."""
+
+    def __init__(self, base: Callable[[Node], int] = lambda origin: 0) -> None:
+        self._base = base
         self.delivered: dict[Node, Ranges] = {}
         self._stamps: dict[Mark, Stamp] = {}
         self._stamps_floor = LOWEST
@@ -23,13 +28,25 @@ class Past:
 
     def is_delivered(self, mark: Mark) -> bool:
         ranges = self.delivered.get(mark[0])
-        return ranges is not None and mark[1] in ranges
+        return mark[1] in (self._of(mark[0]) if ranges is None else ranges)
+
+    def _of(self, origin: Node) -> Ranges:
+        ranges = self.delivered.get(origin)
+        if ranges is None:
+            ranges = self.delivered[origin] = Ranges(self._base(origin))
+        return ranges
+
+    def close(self, origin: Node, alive: Iterable[int]) -> None:
+        """A life of this origin has ended or begun: what it sent is over, but for what is alive."""
+        self.delivered.setdefault(origin, Ranges()).close(self._base(origin), alive)
+
+    def instead(self, mark: Mark) -> list[Mark]:
+        """What comes first where this mark is void: requests of the same life, sent before it, that are alive."""
+        ranges = self._of(mark[0])
+        return [(mark[0], n) for n in ranges.below(mark[1])] if ranges.holes else []
 
     def deliver(self, mark: Mark, stamp: Stamp) -> None:
-        ranges = self.delivered.get(mark[0])
-        if ranges is None:
-            ranges = self.delivered[mark[0]] = Ranges()
-        ranges.add(mark[1])
+        self._of(mark[0]).add(mark[1])
         self._stamps[mark] = stamp
         if len(self._stamps) > FOLD:
             self._stamps_floor = max(self._stamps_floor, *self._stamps.values())

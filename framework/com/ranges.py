@@ -2,29 +2,53 @@
 
 from collections.abc import Iterable
 
+#: Nobody sends so many requests that are neither delivered nor followed by a delivered one.
+LONG = 1 << 20
+
 
 class Ranges:
-    __slots__ = ("above", "low")
+    __slots__ = ("above", "holes", "low")
 
-    def __init__(self) -> None:
-        self.low = 0  # 1..low are in
+    def __init__(self, low: int = 0) -> None:
+        self.low = low  # 1..low are in
         self.above: set[int] = set()  # and these, all > low + 1
+        self.holes: set[int] | None = None  # but not these, all <= low
 
     def __contains__(self, n: int) -> bool:
-        return n <= self.low or n in self.above
+        if n <= self.low:
+            return self.holes is None or n not in self.holes
+        return n in self.above
 
     def add(self, n: int) -> None:
         if n == self.low + 1:
             self._raise_to(n)
         elif n > self.low:
             self.above.add(n)
+        elif self.holes is not None:
+            self.holes.discard(n)
 
     def add_all(self, ranges: Iterable[tuple[int, int]]) -> None:
         for first, last in ranges:
+            if self.holes:
+                self.holes = {n for n in self.holes if not first <= n <= last}
             if first <= self.low + 1:
                 self._raise_to(last)
-            else:
+            elif last - first < LONG:
                 self.above.update(range(first, last + 1))
+            elif first - self.low < LONG:  # all that a life has used is over, but for a few
+                missing = {n for n in range(self.low + 1, first) if n not in self.above}
+                self._raise_to(last)
+                self.holes = missing | (self.holes or set())
+
+    def close(self, low: int, holes: Iterable[int]) -> None:
+        """All up to ``low`` are in, but for these and the holes that are there already."""
+        left = {n for n in holes if n not in self} | (self.holes or set())
+        self._raise_to(low)
+        self.holes = {n for n in left if n <= self.low} or None
+
+    def below(self, n: int) -> list[int]:
+        """What is alive of a life that has ended, and was sent before ``n``. If ``n`` is void, it stood for these."""
+        return [hole for hole in sorted(self.holes) if hole < n] if self.holes else []
 
     def _raise_to(self, low: int) -> None:
         if low > self.low:
@@ -34,6 +58,18 @@ class Ranges:
             while self.low + 1 in self.above:
                 self.low += 1
                 self.above.remove(self.low)
+
+    def wire(self) -> tuple[tuple[int, int], ...]:
+        """As ranges (first, last)."""
+        out: list[tuple[int, int]] = []
+        first = 1
+        for hole in sorted(self.holes or ()):
+            if first < hole:
+                out.append((first, hole - 1))
+            first = hole + 1
+        if first <= self.low:
+            out.append((first, self.low))
+        return (*out, *as_ranges(self.above))
 
 
 def as_ranges(numbers: Iterable[int]) -> tuple[tuple[int, int], ...]:

@@ -16,11 +16,35 @@ performed is kept as ranges, and the ids of the last ``16 * bound`` nested ones 
 from collections import OrderedDict
 from itertools import islice
 
+import msgspec
+
 from framework.com.messages import Request, WireContext
 from framework.com.ranges import Ranges
 from framework.ids import Invocation
 
 BOUND = 10_000
+
+
+class Told(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+    """A reply, as it is handed over."""
+
+    invocation: Invocation
+    status: str
+    body: bytes
+    output: bool
+    context: WireContext
+    full: WireContext
+    joins: WireContext
+    copies: int
+
+
+class Kept(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+    """What has been performed at a replica, as far as it remembers."""
+
+    replies: tuple[Told, ...]
+    tombs: tuple[Invocation, ...]
+    roots: tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
+    done: tuple[tuple[str, int], ...]
 
 
 class Reply:
@@ -60,6 +84,26 @@ class Replies:
     def get(self, invocation: Invocation) -> Reply | None:
         """Its reply, or None if that is no longer kept."""
         return self._replies.get(invocation)
+
+    def export(self) -> Kept:
+        """For a replica that joins. Nothing is running, so every reply has its status."""
+        told = [
+            Told(i, r.status, r.body, r.output, r.context, r.full, r.joins, r.copies)
+            for i, r in self._replies.items()
+            if r.status is not None
+        ]
+        roots = tuple((client, ranges.wire()) for client, ranges in self._roots.items())
+        return Kept(tuple(told), tuple(self._tombs), roots, tuple(self._done.items()))
+
+    def adopt(self, kept: Kept) -> None:
+        for told in kept.replies:
+            reply = self._replies[told.invocation] = Reply(told.copies)
+            reply.status, reply.body, reply.output = told.status, told.body, told.output
+            reply.context, reply.full, reply.joins = told.context, told.full, told.joins
+        self._tombs.update(dict.fromkeys(kept.tombs))
+        for client, ranges in kept.roots:
+            self._roots.setdefault(client, Ranges()).add_all(ranges)
+        self._done.update(kept.done)
 
     def start(self, request: Request) -> Reply:
         invocation = request.invocation

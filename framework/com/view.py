@@ -1,6 +1,8 @@
 """The members of the group, with a version number, and which object lives where.
 
-The view is fixed here; detection, flush and the majority decision of PROTOCOL §7 have their room in this module.
+A *life* of a node is one stay in the group. It is told from other lives of the same name by ``since``, the version of
+the view in which it began: a node that crashed or was excluded comes back as a new life, with nothing of the old one.
+How the next view is decided is in framework.com.member.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,9 +15,33 @@ from framework.footprint import Relation
 from framework.ids import Node, ObjectName, Replica, check_name, replica
 
 
-class View(msgspec.Struct, frozen=True):
+class View(msgspec.Struct, frozen=True, array_like=True):
+    """``since`` and ``incarnations`` are parallel to ``members``; left out, they are 1 for all."""
+
     version: int
     members: tuple[Node, ...]
+    since: tuple[int, ...] = ()
+    incarnations: tuple[int, ...] = ()  # of a process: how a node that asks to join knows itself
+
+    def life(self, node: Node) -> int | None:
+        """Since which version it is a member; None if it is not."""
+        if node not in self.members:
+            return None
+        return self.since[self.members.index(node)] if self.since else 1
+
+    def incarnation(self, node: Node) -> int | None:
+        if node not in self.members:
+            return None
+        return self.incarnations[self.members.index(node)] if self.incarnations else 1
+
+    @property
+    def majority(self) -> int:
+        return len(self.members) // 2 + 1
+
+    @property
+    def formed(self) -> bool:
+        """Did its members begin together, without a view before it?"""
+        return all(self.life(n) == self.version for n in self.members)
 
 
 class Placement:
@@ -30,17 +56,24 @@ class Placement:
 
 
 class Directory:
-    """Every object of the group. The same at all nodes."""
+    """Every node and object that may be in the group, the same everywhere; and the view that a node begins with."""
 
-    def __init__(self, view: View, placements: Sequence[Placement]) -> None:
+    def __init__(self, view: View, placements: Sequence[Placement], nodes: Sequence[Node] = ()) -> None:
         self.view = view
-        for node in view.members:
+        self.nodes: tuple[Node, ...] = tuple(nodes) or view.members
+        for node in (*self.nodes, *view.members):
             check_name(node, "node name")
+        if strange := [n for n in view.members if n not in self.nodes]:
+            raise BadRequest(f"members {strange} of view {view.version} are not among the nodes {list(self.nodes)}")
         self.objects: Mapping[ObjectName, Placement] = {p.name: p for p in placements}
         for placement in placements:
             for r in placement.replicas:
-                if r.partition("@")[2] not in view.members:
+                if r.partition("@")[2] not in self.nodes:
                     raise BadRequest(f"replica {r} is on a node that is not a member of the view")
+
+    def at(self, view: View) -> "Directory":
+        """The same, for a node that begins with another view."""
+        return Directory(view, tuple(self.objects.values()), self.nodes)
 
     def find(self, name: str) -> Placement:
         found = self.objects.get(ObjectName(name))

@@ -15,7 +15,7 @@ import msgspec
 
 from framework.com.core import Com
 from framework.com.events import Received
-from framework.com.host import Instance
+from framework.com.instance import Instance
 from framework.errors import BadMessage
 from framework.ids import Node, Sid, node_of, object_of
 from framework.net.peers import NotReached, Peers

@@ -10,7 +10,8 @@ import msgspec
 from framework.com.caller import Call
 from framework.com.core import Com
 from framework.com.entry import Entry
-from framework.com.host import Host, Instance
+from framework.com.host import Host
+from framework.com.instance import Instance
 from framework.com.messages import Mark
 from framework.com.receipt import Receipt
 from framework.ids import GroupId, Invocation, Node, Replica, Sid, node_of, object_of

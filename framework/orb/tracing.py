@@ -11,6 +11,7 @@ from framework.com.events import AnyEffect
 from framework.com.view import Directory
 from framework.ids import Node, Replica
 from framework.trace.digest import digest
+from framework.trace.files import file_name
 from framework.trace.record import Record, line
 from framework.trace.recorder import Recorder, header
 
@@ -18,9 +19,10 @@ from framework.trace.recorder import Recorder, header
 class Tracing:
     def __init__(self, node: Node, directory: Directory, directory_path: Path) -> None:
         directory_path.mkdir(parents=True, exist_ok=True)
-        self._file = (directory_path / f"{node}.jsonl").open("wb", buffering=0)
+        life = directory.view.life(node) or 1
+        self._file = (directory_path / file_name(node, life)).open("wb", buffering=0)
         self._file.write(line(header(node, directory)))
-        self._recorder = Recorder(node, directory.view.version, self._write)
+        self._recorder = Recorder(node, directory.view.version, self._write, life)
 
     def _write(self, record: Record) -> None:
         self._file.write(line(record))

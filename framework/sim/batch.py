@@ -17,7 +17,7 @@ import msgspec
 
 from framework.sim.run import Options, run
 from framework.sim.verdict import Violation
-from framework.trace.files import write
+from framework.trace.files import file_name, write
 
 CRASH = "crash"  # stands for the rule where a run did not come to a verdict
 _AHEAD = 8  # seeds per worker that may be done before their turn
@@ -48,7 +48,8 @@ def perform(job: Job) -> Outcome:
         done = run(job.seed, job.options)
         if job.trace:
             for trace in done.traces:
-                write(Path(job.trace) / str(job.seed) / f"{trace.header.node}.jsonl", trace)
+                name = file_name(trace.header.node, trace.header.life)
+                write(Path(job.trace) / str(job.seed) / name, trace)
     except Exception as error:
         return crashed(job, told(error))
     verdict = done.verdict

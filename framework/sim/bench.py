@@ -23,7 +23,8 @@ from framework.com.events import (
     Wake,
     Writable,
 )
-from framework.com.host import Host, Instance
+from framework.com.host import Host
+from framework.com.instance import Instance
 from framework.com.link import Timing
 from framework.com.messages import Dest, Part, Request, Response
 from framework.com.receipt import majority

@@ -12,7 +12,7 @@ from framework.ids import Node, Replica
 
 if TYPE_CHECKING:
     from framework.sim.host_objects import Hosts
-    from framework.sim.world import SimNode
+    from framework.sim.node import SimNode
 
 #: Yield a call to wait for its receipt, a number to let time pass.
 Script = Generator[Union["Call", float], None, None]

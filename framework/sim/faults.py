@@ -39,11 +39,12 @@ class Fifo:
 
 
 class Loss:
-    def __init__(self, wire: Wire, chance: Random, share: float) -> None:
-        self.wire, self.chance, self.share = wire, chance, share
+    def __init__(self, wire: Wire, chance: Random, share: float, until: float = float("inf")) -> None:
+        self.wire, self.chance, self.share, self.until = wire, chance, share, until
 
     def carry(self, data: bytes, now: float) -> Arrivals:
-        return [] if self.chance.random() < self.share else self.wire.carry(data, now)
+        lost = self.chance.random() < self.share and now < self.until
+        return [] if lost else self.wire.carry(data, now)
 
 
 class Duplication:

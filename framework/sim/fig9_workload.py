@@ -22,9 +22,10 @@ from framework.com.receipt import CREC, SREC
 from framework.errors import BadRequest
 from framework.footprint import Footprint, Relation
 from framework.ids import Node, ObjectName, replica
-from framework.sim.actors import Actors, ClientRunner, placements
+from framework.sim.actors import Actors, placements
 from framework.sim.ledger import Ledger
 from framework.sim.program import METHODS, Act, Kindred, Program, Script, Shape
+from framework.sim.runners import ClientRunner
 from framework.sim.world import World
 from framework.trace.files import Trace
 
@@ -129,7 +130,7 @@ class Transaction(ClientRunner):
     """One transaction: a thread of init-tran (P0 §2). When it is over, the next one of its node starts."""
 
     def __init__(self, actors: "Transactions", name: str, home: Node, acts: tuple[Act, ...]) -> None:
-        super().__init__(actors, name, home, acts)
+        super().__init__(actors.world, actors.program, name, home, acts)
         self.follower: Transaction | None = None
 
     def _finished(self) -> None:

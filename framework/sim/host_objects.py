@@ -31,9 +31,10 @@ from framework.declare import Method, Object, declaration, performing
 from framework.errors import BadRequest, NoSuchObject
 from framework.ids import Node, ObjectName, Replica, node_of, object_of
 from framework.sim.client import Call, Client, Script
+from framework.sim.node import Performer, SimNode
 from framework.sim.oracle import judge
 from framework.sim.verdict import Verdict, Violation
-from framework.sim.world import NO_FAULTS, Faults, Performer, SimNode, World
+from framework.sim.world import NO_FAULTS, Faults, World
 from framework.trace.digest import digest
 
 NODES = ("n1", "n2", "n3")

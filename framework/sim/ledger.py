@@ -35,5 +35,10 @@ class Ledger:
         self._entries.append((footprint, value))
         self._sum = (self._sum + value) % (1 << 64)
 
+    def copy(self) -> "Ledger":
+        other = Ledger(self.relation)
+        other.performed, other._entries, other._sum = self.performed, list(self._entries), self._sum
+        return other
+
     def digest(self) -> str:
         return f"{self._sum:016x}"

@@ -11,100 +11,57 @@ relation "significantly precedes" itself:
 
 Copies of one call, made by replicas of the caller or by a client that repeats it, are one invocation: it counts as
 delivered at a replica when one of them is performed there.
+
+A replica is one life of it (framework.sim.verdict). One that joined begins with what it adopted: it has performed what
+its donor had performed by then, in that order, and knows what that one knew.
+
+This module replays the records in causal order and judges what can be judged at once; the rules about whole runs are in
+oracle_whole, those about lives that ended in oracle_crash, and A9 in oracle_stop.
 """
 
 from collections.abc import Sequence
-from itertools import combinations
 
-from framework.sim.verdict import Group, Performed, Place, Verdict, Violation, satisfied
+from framework.sim import oracle_crash, oracle_stop, oracle_whole
+from framework.sim.oracle_replay import Replay, crashed
+from framework.sim.oracle_views import named
+from framework.sim.verdict import Group, Performed, Place, Verdict, satisfied
 from framework.trace.files import Trace
-from framework.trace.record import Placed, Record
+from framework.trace.record import Record, parse_ticket
 
 
-class Oracle:
-    """One run. ``judge()`` gives the verdict."""
+class Oracle(Replay):
+    """One run. ``judge()`` gives the verdict.
 
-    def __init__(self, traces: Sequence[Trace], most: int = 20) -> None:
-        self.traces = sorted(traces, key=lambda t: t.header.node)
-        self.most = most
-        self.verdict = Verdict(violations=[])
-        self.groups: dict[str, Group] = {}
-        self.kinds: dict[str, str] = {}  # by invocation
-        self.places: dict[str, Place] = {}
-        self.callers: dict[str, Performed] = {}
-        self.of_invocation: dict[str, int] = {}  # bits of all copies
+    ``no_stop``: judge A9, too, with this bound for the time from sending to delivery. Only where all nodes have one
+    clock and the links between survivors are quick, as the simulator knows. ``ended``: the run is over, so that whoever
+    has not stopped and is in the final view should not be there (A8)."""
+
+    def __init__(
+        self, traces: Sequence[Trace], most: int = 20, no_stop: float | None = None, ended: bool = False
+    ) -> None:
+        super().__init__(traces, most)
+        self.no_stop = no_stop
+        self.ended = ended
         self.bits = 0
-        self.sessions: dict[str, int] = {}  # what a session knew after it sent or received this group
-        self.stopped = 0
-        for trace in self.traces:
-            for name, placed in trace.header.objects.items():
-                self._place(name, placed)
+        self.sessions = {}
+        self.early: list[
+            tuple[Place, int, Group, Group]
+        ] = []  # delivered in this view, before another that precedes it
 
     def judge(self) -> Verdict:
-        self._headers()
+        for fault in self.views.faults:
+            self.blame("A6", fault)
         self._replay()
-        self._agreement()
-        self._states()
-        self._alike()
-        self._compatible()
-        self._needless()
-        if self.stopped == len(self.traces) and self.traces:
-            self._liveness()
-        return self.verdict
-
-    def _blame(self, rule: str, text: str) -> None:
-        if len(self.verdict.violations) < self.most:
-            self.verdict.violations.append(Violation(rule, text))
-
-    def _place(self, name: str, placed: Placed) -> None:
-        conflicts = {pair for a, b in placed.conflicts for pair in ((a, b), (b, a))}
-        for replica in placed.replicas:
-            if replica not in self.places:
-                self.places[replica] = Place(replica, conflicts)
-
-    def _headers(self) -> None:
-        """A6 as far as one view goes: same version, same members."""
-        views: dict[int, tuple[str, ...]] = {}
-        for trace in self.traces:
-            members = views.setdefault(trace.header.view, trace.header.members)
-            if members != trace.header.members:
-                self._blame("A6", f"view {trace.header.view} has two member lists: {members}, {trace.header.members}")
-
-    # replay in causal order
-
-    def _replay(self) -> None:
-        """Records of a node in their order, a receipt of anything after what it receives was sent."""
-        heads = [0] * len(self.traces)
-        moved = True
-        while moved:
-            moved = False
-            for n, trace in enumerate(self.traces):
-                records = trace.records
-                while heads[n] < len(records) and self._ready(records[heads[n]]):
-                    self._apply(records[heads[n]])
-                    heads[n] += 1
-                    moved = True
-        for n, trace in enumerate(self.traces):
-            if heads[n] < len(trace.records):
-                r = trace.records[heads[n]]
-                self._blame("A1", f"{r.node} record {r.i}: {r.event} of {r.group} at {r.replica or r.sid}, never sent")
-
-    def _ready(self, r: Record) -> bool:
-        if r.event in ("deliver", "duplicate", "arrive"):
-            return r.group in self.groups
-        if r.event == "receive":
-            return not r.group or all(self._ended(replica, r.group) for replica, _ in r.received)
-        if r.event == "send":
-            return all(after in self.sessions for after in r.sessions)
-        return True
-
-    def _ended(self, replica: str, group: str) -> bool:
-        sent = self.groups.get(group)
-        place = self.places.get(replica)
-        if sent is None or place is None or place.object not in sent.parts:
-            return False
-        done = place.by_invocation.get(sent.invocations[place.object])
-        return done is not None and done.ended is not None
+        self._significant()
+        oracle_whole.judge(self)
+        oracle_crash.judge(self)
+        oracle_whole.judge_liveness(self, self.ended)
+        if self.no_stop is not None:
+            oracle_stop.judge(self, self.no_stop)
+        verdict = self.verdict
+        verdict.views = len(self.views.members)
+        verdict.crashed = sum(crashed(trace) for trace in self.traces)
+        return verdict
 
     def _apply(self, r: Record) -> None:
         if r.event == "send":
@@ -118,25 +75,25 @@ class Oracle:
         elif r.event == "duplicate":
             self._duplicate(r)
         elif r.event == "agree" and r.replica in self.places:
-            self.places[r.replica].agreed[r.group] = r.i
+            self._place_here(r.replica).agreed[r.group] = r.i
+        elif r.event in ("install", "snapshot", "adopt"):
+            self._pause(r)
         elif r.event == "state":
-            self.places[r.replica].states.append(r)
+            self._place_here(r.replica).states.append(r)
         elif r.event == "stop":
-            self.stopped += 1
-            for what in r.open:
-                self._blame("A8", f"{r.node} stopped with {what}")
+            self.stopped[self.life] = r
 
     def _send(self, r: Record) -> None:
         caller = self.callers.get(r.sid)
         if caller is None:
             caller = self.callers[r.sid] = Performed(r.sid, None, "", None, r.i)
             if not r.client:
-                self._blame("A1", f"{r.node} record {r.i}: {r.sid} sends {r.group} but was never started")
+                self.blame("A1", f"{r.node} record {r.i}: {r.sid} sends {r.group} but was never started")
         for after in r.sessions:
             caller.knows |= self.sessions[after]
-        group = Group(r)
+        group = Group(r, self.life, {replica: self.place_at(replica, r.view) for replica, _ in r.dests})
         if r.group in self.groups:
-            self._blame("A1", f"{r.node} record {r.i}: group id {r.group} was used twice")
+            self.blame("A1", f"{r.node} record {r.i}: group id {r.group} was used twice")
             return
         group.before = caller.knows | caller.reads
         group.carries = caller.knows
@@ -155,8 +112,7 @@ class Oracle:
                 caller.knows |= bit
         if r.client:
             self.sessions[f"{r.group} sent"] = caller.knows | caller.reads
-        for replica in group.dests:
-            place = self.places[replica]
+        for place in group.places.values():
             bit = group.bits[place.object]
             place.here |= bit
             place.groups.append(group)
@@ -164,23 +120,25 @@ class Oracle:
                 place.delivered |= bit
 
     def _deliver(self, r: Record) -> None:
-        group, place = self.groups[r.group], self.places[r.replica]
+        group, place = self.groups[r.group], self._place_here(r.replica)
         self.verdict.delivered += 1
         if r.way in ("fast", "slow"):
             setattr(self.verdict, r.way, getattr(self.verdict, r.way) + 1)
-        if r.replica not in group.dests:
-            self._blame("A1", f"{r.replica} delivered {r.group}, which was not sent to it")
+        if group.places.get(r.replica) is not place:
+            self.blame("A1", f"{place.name} delivered {r.group}, which was not sent to it")
             return
         invocation = group.invocations[place.object]
         if invocation in place.by_invocation:
-            self._blame("A1", f"{r.replica} performed {invocation} twice, the second time as {r.group}")
+            self.blame("A1", f"{place.name} performed {invocation} twice, the second time as {r.group}")
             return
+        if place.ready is None:
+            self.blame("A7", f"{place.name} performed {invocation} before it had a state")
         instance = Performed(r.sid, group, invocation, r.footprint, r.i)
-        instance.cid = r.cid
-        self._check_before(instance, group, place)
+        instance.cid, instance.way, instance.at = r.cid, r.way, r.at
+        self._check_before(r.view, instance, group, place)
         self._check_alone(instance, place)
         if _clock(r.sid) <= _clock(group.sid):
-            self._blame("P3 §4.1", f"{r.sid} started after {group.sid}, which sent its request {r.group}")
+            self.blame("P3 §4.1", f"{r.sid} started after {group.sid}, which sent its request {r.group}")
         instance.knows = group.carries | self._inherited(instance, place)
         for name, footprint in group.parts.items():
             if not footprint.readonly:
@@ -193,7 +151,7 @@ class Oracle:
         place.delivered |= self.of_invocation[invocation]
         self.callers[r.sid] = instance
 
-    def _check_before(self, instance: Performed, group: Group, place: Place) -> None:
+    def _check_before(self, view: int, instance: Performed, group: Group, place: Place) -> None:
         """A2: everything that significantly precedes it and has this destination was delivered here before.
 
         A call that comes back to its running ancestor is part of that one and stands at its place: of what precedes
@@ -202,13 +160,25 @@ class Oracle:
         for other in place.performed if missing else ():
             if other.ended is None and self._within(instance.invocation, other.invocation):
                 missing &= self._calls_of(other.invocation)
-        if missing:
-            first = next(g for g in self.groups.values() if g.bits.get(place.object, 0) & missing)
-            self._blame(
-                "A2",
-                f"{place.name} delivered {group.invocations[place.object]} before {first.invocations[place.object]}, "
-                "which significantly precedes it",
-            )
+        if missing and not place.torn:
+            first = (g for g in place.groups if g.bits[place.object] & missing)
+            self.early += [(place, view, group, g) for g in first]
+
+    def _significant(self) -> None:
+        """A2, now that it is known what became of the others. A request whose origin is gone may be void, if nobody
+        who decided on the view without it had it (§7): it never comes to this replica. As another copy it may."""
+        told = set()
+        for place, view, group, first in self.early:
+            done = place.by_invocation.get(first.invocations[place.object])
+            came = first.name in place.over or (done is not None and done.group is first)
+            void = not came and not self.views.has(view, first.origin)
+            if not void and (place, group) not in told:
+                told.add((place, group))
+                self.blame(
+                    "A2",
+                    f"{place.name} delivered {group.invocations[place.object]} before "
+                    f"{first.invocations[place.object]}, which significantly precedes it",
+                )
 
     def _calls_of(self, ancestor: str) -> int:
         bits = 0
@@ -222,7 +192,7 @@ class Oracle:
         for other in place.performed:
             if other.ended is None and place.conflict(instance.footprint, other.footprint):
                 if not self._within(instance.invocation, other.invocation):
-                    self._blame(
+                    self.blame(
                         "A4",
                         f"{place.name} started {instance.invocation} ({instance.footprint}) while {other.invocation} "
                         f"({other.footprint}) is running",
@@ -254,139 +224,94 @@ class Oracle:
     def _end(self, r: Record) -> None:
         instance = self.callers.get(r.sid)
         if instance is None or instance.ended is not None:
-            self._blame("A1", f"{r.node} record {r.i}: {r.sid} ended but is not running")
+            self.blame("A1", f"{r.node} record {r.i}: {r.sid} ended but is not running")
             return
         instance.ended = r
         if instance.group is not None:
-            self.places[r.replica].over[instance.group.name] = r.i
+            self._place_here(r.replica).over[instance.group.name] = r
 
     def _receive(self, r: Record) -> None:
         if not r.group:
             return  # it never left its node
         caller, group = self.callers[r.sid], self.groups[r.group]
         caller.acted = True
-        if r.complete and not satisfied(r.receipt, group.dests, [replica for replica, _ in r.received]):
-            self._blame("P0 §3.2", f"{r.sid} completed {r.receipt} of {r.group} with {r.received}")
-        for replica, status in r.received:
-            if status == "OutcomeUnknown":
-                continue  # an answer without the reply brings nothing
-            self._check_answer(r, replica, status)
-            place = self.places[replica]
-            caller.knows |= place.by_invocation[group.invocations[place.object]].knows
+        since = caller.group.view if caller.group is not None else r.view  # it waits for no life that began later
+        lives = {replica: place.life for replica, place in group.places.items()}
+        gone = [at for at, life in lives.items() if life[1] > since or not self.views.has(r.view, life)]
+        if r.complete and not satisfied(r.receipt, group.dests, [replica for replica, _ in r.received], gone):
+            self.blame("P0 §3.2", f"{r.sid} completed {r.receipt} of {r.group} with {r.received}")
+        for place, status in self._answers(r):
+            done = place.by_invocation.get(group.invocations[place.object])
+            if done is None or done.ended is None or status == "OutcomeUnknown":
+                continue  # torn; or an answer without the reply, which brings nothing
+            if done.ended.committed != (status == "ok"):
+                self.blame(
+                    "A4", f"{r.sid} got {status!r} of {r.group} from {place.name}, committed: {done.ended.committed}"
+                )
+            caller.knows |= done.knows
+        if r.complete:
+            self._acknowledge(r, group)
         if r.client:
             self.sessions[f"{r.group} received"] = caller.knows | caller.reads
 
-    def _check_answer(self, r: Record, replica: str, status: str) -> None:
-        place = self.places[replica]
-        ended = place.by_invocation[self.groups[r.group].invocations[place.object]].ended
-        if ended is not None and ended.committed != (status == "ok"):
-            self._blame("A4", f"{r.sid} got {status!r} of {r.group} from {replica}, committed: {ended.committed}")
+    def _acknowledge(self, r: Record, group: Group) -> None:
+        """For A10: a change that a majority of the replicas of an object, as declared, has answered with ok."""
+        for name, footprint in group.parts.items():
+            fine = sum(status == "ok" and replica.partition("@")[0] == name for replica, status in r.received)
+            if not footprint.readonly and 2 * fine > len(self.objects[name].replicas):
+                self.acknowledged.append((group, name))
 
     def _duplicate(self, r: Record) -> None:
-        place = self.places[r.replica]
+        place = self._place_here(r.replica)
         self.verdict.duplicates += 1
-        if r.invocation not in place.by_invocation:
-            self._blame("A1", f"{r.replica} took {r.group} for a copy, but never performed {r.invocation}")
+        if r.invocation not in place.by_invocation and not place.torn:
+            self.blame("A1", f"{place.name} took {r.group} for a copy, but never performed {r.invocation}")
         if r.group in place.duplicates:
-            self._blame("A1", f"{r.replica} answered the copy {r.group} twice")
+            self.blame("A1", f"{place.name} answered the copy {r.group} twice")
         place.duplicates.add(r.group)
-        place.over[r.group] = r.i
+        place.over[r.group] = r
 
-    # over the whole run
+    # states that go from one life to another
 
-    def _agreement(self) -> None:
-        """A3: conflicting requests are delivered in one order at all common destinations.
-
-        Over all objects: two acts that conflict on several objects (pcast) have one order on all of them."""
-        first: dict[tuple[str, str], str] = {}
+    def _pause(self, r: Record) -> None:
+        """What may hold requests back at a replica here, or at all of them."""
         for place in self.places.values():
-            done = place.performed
-            for i, j in combinations(range(len(done)), 2):
-                a, b = done[i], done[j]
-                self.verdict.pairs += 1
-                if not place.conflict(a.footprint, b.footprint):
-                    continue
-                self.verdict.ordered += 1
-                assert a.group is not None and b.group is not None
-                first.setdefault((a.group.act, b.group.act), place.name)
-                other = first.get((b.group.act, a.group.act))
-                if other is not None:
-                    self._blame(
-                        "A3",
-                        f"{place.name} delivered {a.invocation} ({a.footprint}) before {b.invocation} "
-                        f"({b.footprint}), {other} the other way round",
-                    )
+            if place.life == self.life and r.replica in ("", place.replica):
+                place.pauses.append(r.i)
+        if r.event == "snapshot":
+            self._snapshot(r)
+        elif r.event == "adopt":
+            self._adopt(r)
 
-    def _compatible(self) -> None:
-        """Equal compatibility identifiers mean compatible (P3 §4.1, PROTOCOL §3)."""
-        for place in self.places.values():
-            epochs: dict[str, list[Performed]] = {}
-            for instance in [p for p in place.performed if p.cid]:
-                for other in epochs.setdefault(instance.cid, []):
-                    if place.conflict(instance.footprint, other.footprint):
-                        self._blame(
-                            "P3 §4.1", f"{place.name}: {instance.sid} and {other.sid} conflict, with cid {instance.cid}"
-                        )
-                epochs[instance.cid].append(instance)
+    def _snapshot(self, r: Record) -> None:
+        """A4: what is being performed would be half in it."""
+        place = self._place_here(r.replica)
+        for instance in place.own:
+            if instance.ended is None:
+                self.blame("A4", f"{place.name} gave its state to {r.to} while {instance.invocation} is running")
 
-    def _needless(self) -> None:
-        """Compatible calls never wait for each other: one that brought no context and was agreed on, but not started
-        at once, must have had a conflicting one before it."""
-        for place in self.places.values():
-            for instance, since in place.waited:
-                if instance.group is None or instance.group.entries:
-                    continue
-                if not any(
-                    place.over.get(other.name, since + 1) > since
-                    and other is not instance.group
-                    and place.conflict(instance.footprint, other.parts[place.object])
-                    for other in place.groups
-                ):
-                    self._blame(
-                        "OBO", f"{place.name} kept {instance.invocation} waiting, but nothing conflicts with it"
-                    )
-
-    def _states(self) -> None:
-        """A7: same requests that change it, same state."""
-        seen: dict[tuple[str, frozenset[str]], tuple[str, str]] = {}
-        for place in self.places.values():
-            if not place.states:
-                continue
-            record = place.states[-1]
-            done = frozenset(p.invocation for p in place.performed if p.ended and p.ended.committed and p.changes)
-            digest, where = seen.setdefault((place.object, done), (record.digest, place.name))
-            if digest != record.digest:
-                self._blame(
-                    "A7",
-                    f"{where} and {place.name} performed the same {len(done)} changes, but their states differ: "
-                    f"{digest}, {record.digest}",
-                )
-
-    def _alike(self) -> None:
-        """A7, too: a request that changes state commits at all replicas that perform it, or at none."""
-        ends: dict[tuple[str, str], tuple[bool, str]] = {}
-        for place in self.places.values():
-            for instance in place.performed:
-                if instance.ended is None or not instance.changes:
-                    continue
-                committed = instance.ended.committed
-                first, where = ends.setdefault((place.object, instance.invocation), (committed, place.name))
-                if first != committed:
-                    yes, no = (where, place.name) if first else (place.name, where)
-                    self._blame("A7", f"{instance.invocation} committed at {yes} and aborted at {no}")
-
-    def _liveness(self) -> None:
-        """A8, in a run that says it has stopped: everything sent was delivered, everything started has ended."""
-        for name, group in self.groups.items():
-            for replica in group.dests:
-                place = self.places[replica]
-                invocation = group.invocations[place.object]
-                if invocation not in place.by_invocation:
-                    self._blame("A8", f"{name} ({invocation}) was never delivered at {replica}")
-        for place in self.places.values():
-            for instance in place.performed:
-                if instance.ended is None:
-                    self._blame("A8", f"{instance.invocation} at {place.name} never ended")
+    def _adopt(self, r: Record) -> None:
+        place = self._place_here(r.replica)
+        if place.performed or place.ready is not None:
+            self.blame("A1", f"{place.name} adopted {r.ticket or 'the initial state'}, but it had a state already")
+            return
+        place.ready = r.view
+        if not r.ticket:
+            place.history = self.life[1]
+            return
+        replica, since, i = parse_ticket(r.ticket)
+        self.verdict.adopted += 1
+        if place.torn:
+            return
+        donor = self.places[named(replica, since)]
+        taken = donor.performed[: donor.adopted]
+        taken += [p for p in donor.own if p.ended is not None and p.ended.i <= i]
+        place.history, place.torn = donor.history, donor.torn
+        place.adopted = len(taken)
+        place.performed = taken
+        place.by_invocation = {p.invocation: p for p in taken}
+        for p in taken:
+            place.delivered |= self.of_invocation[p.invocation]
 
 
 def _clock(sid: str) -> int:
@@ -394,5 +319,5 @@ def _clock(sid: str) -> int:
     return int(sid.partition(":")[0])
 
 
-def judge(traces: Sequence[Trace]) -> Verdict:
-    return Oracle(traces).judge()
+def judge(traces: Sequence[Trace], no_stop: float | None = None, ended: bool = False) -> Verdict:
+    return Oracle(traces, no_stop=no_stop, ended=ended).judge()

@@ -27,6 +27,8 @@ class Shape(msgspec.Struct, frozen=True):
     """What a world looks like. Chosen by the seed, unless given."""
 
     nodes: int = 3
+    least: int = 1  # replicas of an object
+    most: int = 3
     objects: int = 4
     levels: int = 3
     conflict: float = 0.5  # share of method pairs that conflict
@@ -42,6 +44,7 @@ class Shape(msgspec.Struct, frozen=True):
     repeat: float = 0.08  # share of client calls repeated through another node
     cancel: float = 0.0  # share of calls that their caller gives up after a while
     depth: int = 3
+    pace: float = 2.0  # how long a client pauses at most between two calls
     wide: float = 0.6  # how likely an instance makes (another) call
 
 
@@ -88,7 +91,8 @@ class Program:
         shape = self.shape
         name = ObjectName(f"o{i + 1}")
         level = 1 + i * shape.levels // max(1, shape.objects)
-        where = chance.sample(self.nodes, chance.randint(1, min(3, len(self.nodes))))
+        most = min(shape.most, len(self.nodes))
+        where = chance.sample(self.nodes, chance.randint(min(shape.least, most), most))
         readonly = frozenset(m for m in METHODS if chance.random() < shape.readonly)
         pairs = [
             (a, b)
@@ -114,7 +118,8 @@ class Program:
 
     def client(self, name: str) -> list[Act]:
         chance = self.chance("client", name)
-        return [self._act(chance, 0, ()) for _ in range(self.shape.calls)]
+        acts = [self._act(chance, 0, ()) for _ in range(self.shape.calls)]
+        return [msgspec.structs.replace(a, pause=a.pause * self.shape.pace / 2.0) for a in acts]
 
     def script(self, request: Request, at: Kindred, footprint: Footprint) -> Script:
         """What the instance that performs this request does."""
@@ -209,8 +214,9 @@ class Program:
         return READ if readonly or chance.random() < 0.2 else WRITE
 
 
-def random_shape(seed: str, fixed: dict[str, object]) -> Shape:
-    """A world for this seed; what is given stays as it is."""
+def random_shape(seed: str, fixed: dict[str, object], changing: bool = False) -> Shape:
+    """A world for this seed; what is given stays as it is. ``changing``: one whose group changes, with more replicas
+    and clients that take longer."""
     chance = Random(f"{seed}/shape")
     drawn: dict[str, object] = {
         "nodes": chance.randint(2, 5),
@@ -228,5 +234,14 @@ def random_shape(seed: str, fixed: dict[str, object]) -> Shape:
         "repeat": chance.choice([0.0, 0.1, 0.6]),
         "cancel": chance.choice([0.0, 0.2, 0.6]),
     }
+    if changing:
+        more = Random(f"{seed}/changing")
+        drawn |= {
+            "nodes": more.randint(3, 5),
+            "least": 2,
+            "most": 5,
+            "calls": more.randint(6, 16),
+            "pace": more.choice([20.0, 60.0, 150.0]),
+        }
     drawn.update(fixed)
     return msgspec.convert(drawn, Shape)

@@ -1,6 +1,7 @@
 """One seed, one run, one verdict."""
 
 from random import Random
+from typing import Literal
 
 import msgspec
 
@@ -11,12 +12,15 @@ from framework.sim.verdict import Verdict, Violation
 from framework.sim.world import NO_FAULTS, Faults, World
 from framework.trace.files import Trace
 
+#: none; what wires and pauses do; and what happens to the group besides
+Level = Literal["none", "links", "all"]
+
 
 class Options(msgspec.Struct, frozen=True):
     """What the seed does not choose."""
 
     shape: dict[str, object] = {}  # fields of program.Shape
-    faults: bool = True
+    faults: Level = "links"
 
 
 class Run(msgspec.Struct):
@@ -26,27 +30,46 @@ class Run(msgspec.Struct):
     world: World
 
 
-def random_faults(seed: str) -> Faults:
-    chance = Random(f"{seed}/faults")
-    if chance.random() < 0.25:
+def random_faults(seed: str, level: Level = "links") -> Faults:
+    if level == "none":
         return NO_FAULTS
-    return Faults(
-        loss=chance.choice([0.0, 0.05, 0.2]),
-        duplication=chance.choice([0.0, 0.1]),
-        reorder=chance.random() < 0.5,
-        cuts=chance.choice([0, 0, 1, 2]),
-        pauses=chance.choice([0, 0, 1, 2]),
-        slow=chance.choice([0, 0, 1]),
+    chance = Random(f"{seed}/faults")
+    links = NO_FAULTS
+    if chance.random() >= 0.25:
+        links = Faults(
+            loss=chance.choice([0.0, 0.05, 0.2]),
+            duplication=chance.choice([0.0, 0.1]),
+            reorder=chance.random() < 0.5,
+            cuts=chance.choice([0, 0, 1, 2]),
+            pauses=chance.choice([0, 0, 1, 2]),
+            slow=chance.choice([0, 0, 1]),
+        )
+    return links if level == "links" else _with_members(links, Random(f"{seed}/members"))
+
+
+def _with_members(links: Faults, chance: Random) -> Faults:
+    """In one of ten worlds a majority may be lost."""
+    havoc = chance.random() < 0.1
+    drawn = msgspec.structs.replace(
+        links,
+        crashes=chance.choice([0, 1, 1, 2, 3]),
+        late=chance.choice([0, 0, 0, 1]),
+        leaves=chance.choice([0, 0, 1, 2]),
+        evicts=chance.choice([0, 0, 0, 1]),
+        partitions=chance.choice([0, 0, 1, 2]),
+        freezes=chance.choice([0, 0, 1]),
+        lags=chance.choice([0, 0, 1]),
+        havoc=havoc,
     )
+    return msgspec.structs.replace(drawn, crashes=5) if havoc else drawn
 
 
 def build(seed: int, options: Options | None = None) -> World:
     """The world of a seed, not yet run."""
     options = options or Options()
     text = str(seed)
-    program = Program(text, random_shape(text, options.shape))
-    faults = random_faults(text) if options.faults else NO_FAULTS
-    world = World(text, program.nodes, placements(program), faults)
+    program = Program(text, random_shape(text, options.shape, options.faults == "all"))
+    world = World(text, program.nodes, placements(program), random_faults(text, options.faults))
     Actors(world, program)
     return world
 

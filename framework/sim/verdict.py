@@ -1,15 +1,21 @@
-"""What the oracle knows of a run: message groups, instances, replicas; and its verdict (framework.sim.oracle)."""
+"""What the oracle knows of a run: message groups, instances, replicas; and its verdict (framework.sim.oracle).
 
-from collections.abc import Collection, Sequence
+A replica is one life of it: bank@n1 of the node that was there from the beginning, and bank@n1#4 of the one that joined
+in view 4, are two. What the second begins with is what it adopted.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from framework.footprint import Footprint
-from framework.trace.record import Record
+from framework.sim.oracle_views import Life, Views, named
+from framework.trace.files import Trace
+from framework.trace.record import Placed, Record
 
 
 class Violation(msgspec.Struct, frozen=True):
-    rule: str  # A1 ... A8
+    rule: str  # A1 ... A10
     text: str
 
     def __str__(self) -> str:
@@ -24,15 +30,23 @@ class Verdict(msgspec.Struct):
     slow: int = 0
     ordered: int = 0  # pairs that the definitions order
     pairs: int = 0  # pairs of requests at a common destination
+    views: int = 0  # different ones that were seen
+    crashed: int = 0  # lives that ended with neither stop nor out
+    adopted: int = 0  # states that came from another life
+    torn: int = 0  # what cannot be judged because a life that crashed has not written it down
+    unpromised: int = 0  # acknowledged and lost, but with a majority of the replicas at once (A10 does not promise it)
     violations: list[Violation] = []
 
 
 class Group:
     """A message group as it was sent."""
 
-    __slots__ = ("act", "before", "bits", "carries", "dests", "entries", "invocations", "kind", "name", "parts", "sid")
+    __slots__ = (
+        "act", "at", "before", "bits", "carries", "dests", "entries", "invocations", "kind", "name", "origin", "parts",
+        "places", "sid", "view",
+    )  # fmt: skip
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, origin: Life, places: Mapping[str, "Place"]) -> None:
         self.act = record.invocation  # the same for all copies of this act
         stem, _, number = record.invocation.replace("/", ".").rpartition(".")
         stem = record.invocation[: len(stem) + 1]
@@ -43,6 +57,10 @@ class Group:
         self.sid = record.sid
         self.parts = dict(record.parts)
         self.dests = {replica for replica, _ in record.dests}
+        self.places = dict(places)  # the lives of its destinations
+        self.origin = origin
+        self.view = record.view
+        self.at = record.at
         self.bits: dict[str, int] = {}  # per object: the bit of this message
         self.before = 0  # all messages that significantly precede it
         self.carries = 0  # the same without the reads of its own instance: they go no further
@@ -51,7 +69,9 @@ class Group:
 class Performed:
     """An instance on a replica, or a client session."""
 
-    __slots__ = ("acted", "cid", "ended", "footprint", "group", "invocation", "knows", "reads", "sid", "start")
+    __slots__ = (
+        "acted", "at", "cid", "ended", "footprint", "group", "invocation", "knows", "reads", "sid", "start", "way",
+    )  # fmt: skip
 
     def __init__(self, sid: str, group: Group | None, invocation: str, footprint: Footprint | None, start: int) -> None:
         self.sid = sid
@@ -59,7 +79,9 @@ class Performed:
         self.invocation = invocation
         self.footprint = footprint
         self.start = start  # counter of the record that started it
+        self.at = 0.0
         self.cid = ""
+        self.way = ""
         self.ended: Record | None = None
         self.knows = 0
         self.reads = 0
@@ -72,12 +94,19 @@ class Performed:
 
 
 class Place:
-    """A replica: what was performed there, in order."""
+    """A replica in one life of its node: what was performed there, in order."""
 
-    def __init__(self, name: str, conflicts: set[tuple[str, str]]) -> None:
-        self.name = name
-        self.object = name.partition("@")[0]
-        self.conflicts = conflicts
+    def __init__(self, replica: str, life: Life, placed: Placed, final: bool) -> None:
+        self.replica = replica
+        self.life = life
+        self.name = named(replica, life[1])
+        self.object = replica.partition("@")[0]
+        self.conflicts = {pair for a, b in placed.conflicts for pair in ((a, b), (b, a))}
+        self.final = final  # is this life in the final view?
+        self.ready = 0 if life[1] == 1 else None  # since which version it has a state
+        self.history = 0  # 0: from the beginning of the run; else the version in which it began with nothing
+        self.torn = False  # nobody has written down what it adopted
+        self.adopted = 0  # so many of the first it performed are what it adopted
         self.performed: list[Performed] = []
         self.by_invocation: dict[str, Performed] = {}
         self.duplicates: set[str] = set()  # groups
@@ -86,8 +115,14 @@ class Place:
         self.states: list[Record] = []
         self.groups: list[Group] = []  # sent to it
         self.agreed: dict[str, int] = {}  # by group: counter of the record
-        self.over: dict[str, int] = {}  # by group: when it ended, or was found to be a copy
+        self.over: dict[str, Record] = {}  # by group: when it ended, or was found to be a copy
+        self.pauses: list[int] = []  # counters of records: a view was installed, a state taken or adopted
         self.waited: list[tuple[Performed, int]] = []  # not started at once when agreed: since when
+
+    @property
+    def own(self) -> list[Performed]:
+        """What it performed itself."""
+        return self.performed[self.adopted :]
 
     def conflict(self, f: Footprint | None, g: Footprint | None) -> bool:
         """PROTOCOL §1: declared for the methods, and keys that meet in something not read by both."""
@@ -98,11 +133,65 @@ class Place:
         return any(k1 == k2 and "w" in (m1, m2) for k1, m1 in f.keys for k2, m2 in g.keys)
 
 
-def satisfied(receipt: str, dests: Collection[str], got: Sequence[str]) -> bool:
-    """Do these answers complete a receipt? By what the words mean (PROTOCOL §1), not as com/ decides it."""
+class Facts:
+    """What is known of a run, and what is wrong with it. The oracle fills it in; rules about whole runs read it."""
+
+    def __init__(self, traces: Sequence[Trace], most: int) -> None:
+        self.traces = sorted(traces, key=lambda t: (t.header.node, t.header.life))
+        self.most = most
+        self.verdict = Verdict(violations=[])
+        self.views = Views(self.traces)
+        self.objects: dict[str, Placed] = {}
+        self.groups: dict[str, Group] = {}
+        self.kinds: dict[str, str] = {}  # by invocation
+        self.places: dict[str, Place] = {}  # by name
+        self.callers: dict[str, Performed] = {}
+        self.of_invocation: dict[str, int] = {}  # bits of all copies
+        self.acknowledged: list[tuple[Group, str]] = []  # with the object: a majority of its replicas said ok
+        self.stopped: dict[Life, Record] = {}
+        self.missing: set[tuple[str, str]] = set()  # (place, invocation): lacks it, and that has been told
+        for trace in self.traces:
+            for name, placed in trace.header.objects.items():
+                self._place(name, placed)
+
+    def _place(self, name: str, placed: Placed) -> None:
+        self.objects.setdefault(name, placed)
+        for replica in placed.replicas:
+            node = replica.partition("@")[2]
+            for since in self.views.lives(node):
+                life = (node, since)
+                place = Place(replica, life, placed, life in self.views.final)
+                self.places.setdefault(place.name, place)
+
+    def place_at(self, replica: str, version: int) -> Place:
+        """Where a request of this version to this replica goes."""
+        return self.places[named(replica, self.views.life_at(replica.partition("@")[2], version))]
+
+    def survivors(self, name: str) -> list[Place]:
+        """Replicas of an object in the final view whose contents are known."""
+        return [p for p in self.places.values() if p.object == name and p.final and not p.torn]
+
+    def is_over(self) -> bool:
+        """Have all lives of the final view stopped? Only then can it be said what never happened."""
+        return bool(self.views.final) and all(life in self.stopped for life in self.views.final)
+
+    def blame(self, rule: str, text: str) -> None:
+        if len(self.verdict.violations) < self.most:
+            self.verdict.violations.append(Violation(rule, text))
+
+    def blame_missing(self, rule: str, place: Place, invocation: str, text: str) -> None:
+        """That a replica lacks a request is told once, by the first rule that finds it."""
+        if (place.name, invocation) not in self.missing:
+            self.missing.add((place.name, invocation))
+            self.blame(rule, text)
+
+
+def satisfied(receipt: str, dests: Collection[str], got: Sequence[str], gone: Collection[str] = ()) -> bool:
+    """Do these answers complete a receipt? By what the words mean (PROTOCOL §1), not as com/ decides it. Nobody waits
+    for destinations that are gone."""
     way, _, detail = receipt.rstrip(")").partition("(")
     if way == "crec":
-        return set(got) == set(dests)
+        return set(dests) - set(gone) <= set(got) <= set(dests)
     if way == "drec":
         return len(got) == 1
     if way == "srec":

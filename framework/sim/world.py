@@ -6,37 +6,26 @@ byte (A11). The world performs instances (``Performer``), lets clients act, carr
 """
 
 import heapq
-from collections import deque
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 import msgspec
 
-from framework.com.core import Com
-from framework.com.events import (
-    Accepted,
-    AnyEffect,
-    AnyEvent,
-    Arrived,
-    Deliver,
-    Received,
-    Stop,
-    Tick,
-    Transmit,
-    Wake,
-    Writable,
-)
+from framework.com.events import Arrived, Tick
 from framework.com.link import Timing
 from framework.com.view import Directory, Placement, View
 from framework.ids import Node
 from framework.sim.faults import Cut, Delay, Duplication, Fifo, Loss, Slow, Wire
+from framework.sim.node import Performer, SimNode
+from framework.sim.transfer import Transfers
+from framework.sim.upheaval import Upheaval
 from framework.trace.files import Trace
-from framework.trace.record import Record
-from framework.trace.recorder import Recorder, header
 from framework.trace.still_open import still_open
 
-#: Time here has no unit; a message takes 1 to 10.
-TIMING = Timing(delta=25.0, ask_after=8.0, resend_after=60.0)
+#: Time here has no unit; a message takes 1 to 10. Without faults of the group nobody is ever suspected.
+TIMING = Timing(delta=25.0, ask_after=8.0, resend_after=60.0, suspect_after=1e9)
+WATCHFUL = msgspec.structs.replace(TIMING, suspect_after=120.0)
 TICK = 12.0
 
 
@@ -49,95 +38,23 @@ class Faults(msgspec.Struct, frozen=True):
     cuts: int = 0  # a pair of nodes cut from each other for a while
     pauses: int = 0  # a node that stands still for a while
     slow: int = 0  # a node whose frames are late for a while
+    crashes: int = 0  # a node loses all it has; mostly it comes back as a new life
+    late: int = 0  # nodes that are not there from the beginning
+    leaves: int = 0  # a node leaves the group in order, and comes back
+    evicts: int = 0  # a member is put out of the group by another one
+    partitions: int = 0  # the nodes fall into two sides for a while
+    freezes: int = 0  # a node stands still for so long that it may be taken for dead
+    lags: int = 0  # a node whose frames are so late that it may be taken for dead
+    havoc: bool = False  # crashes come together, also of a majority
+
+    @property
+    def members(self) -> bool:
+        """Does the group change?"""
+        these = (self.crashes, self.late, self.leaves, self.evicts, self.partitions, self.freezes, self.lags)
+        return any(these)
 
 
 NO_FAULTS = Faults()
-
-
-class Performer:
-    """What the world asks for when instances are to be performed and receipts complete. See sim.actors."""
-
-    def deliver(self, node: "SimNode", effect: Deliver) -> None:
-        raise NotImplementedError
-
-    def received(self, node: "SimNode", effect: Received) -> None:
-        raise NotImplementedError
-
-    def stopped(self, node: "SimNode", effect: Stop) -> None:
-        """Nobody waits for an instance any more; who does not look runs to the end."""
-
-    def accepted(self, node: "SimNode", effect: Accepted) -> None:
-        """A client's call has left; for performers whose clients move between nodes."""
-
-    def busy(self) -> bool:
-        raise NotImplementedError
-
-    def states(self, node: Node) -> list[tuple[str, str, int]]:
-        """(replica, digest, requests performed) of the replicas on this node."""
-        raise NotImplementedError
-
-
-class SimNode:
-    """A node of the world: its com layer, its records, and whether it stands still."""
-
-    def __init__(self, world: "World", node: Node, directory: Directory) -> None:
-        self.world = world
-        self.name = node
-        self.com = Com(node, directory, TIMING)
-        self.trace = Trace(header(node, directory), [])
-        self.recorder = Recorder(node, directory.view.version, self._record)
-        self.paused_until = 0.0
-        self._woken: set[Node] = set()
-        self._inbox: deque[AnyEvent] = deque()
-        self._working = False
-
-    def _record(self, record: Record) -> None:
-        self.trace.records.append(record)
-
-    def step(self, event: AnyEvent) -> None:
-        """Feed an event, or keep it until the node goes on."""
-        self._inbox.append(event)
-        if self.world.now < self.paused_until:
-            self.world.at(self.paused_until, self._work)
-        else:
-            self._work()
-
-    def _work(self) -> None:
-        """Events in the order they came, also those that came while it stood still."""
-        now = self.world.now
-        if self._working:
-            return  # what comes up while effects are carried out waits until they are
-        self._working = True
-        while self._inbox and now >= self.paused_until:
-            event = self._inbox.popleft()
-            if type(event) is Writable:
-                self._woken.discard(event.peer)
-            for effect in self.com.step(event, now):
-                self._carry_out(effect)
-        self._working = False
-        if self._inbox:  # a later pause began while it stood still
-            self.world.at(self.paused_until, self._work)
-
-    def _carry_out(self, effect: AnyEffect) -> None:
-        world = self.world
-        if type(effect) is Transmit:
-            world.transmit(self.name, effect.peer, effect.data)
-            return
-        if type(effect) is Wake:
-            if effect.peer not in self._woken:
-                peer = effect.peer
-                self._woken.add(peer)
-                world.after(world.batching.uniform(0.0, 1.5), lambda: self.step(Writable(peer)))
-            return
-        self.recorder.effect(effect, round(world.now, 3))
-        if type(effect) is Deliver:
-            world.performer.deliver(self, effect)
-        elif type(effect) is Received:
-            world.performer.received(self, effect)
-        elif type(effect) is Stop:
-            world.performer.stopped(self, effect)
-        elif type(effect) is Accepted:
-            world.performer.accepted(self, effect)
 
 
 class World:
@@ -149,14 +66,21 @@ class World:
         self.batching = Random(f"{seed}/batching")
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
-        view = View(1, tuple(Node(n) for n in nodes))
-        self.directory = Directory(view, placements)
-        self.nodes = {Node(n): SimNode(self, Node(n), self.directory) for n in nodes}
+        every = tuple(Node(n) for n in nodes)
+        view = View(1, every[: max(1, len(every) - faults.late)])
+        self.directory = Directory(view, placements, every)
+        self.timing = WATCHFUL if faults.members else TIMING
+        self.nodes = {n: SimNode(self, n) for n in every}
+        for name in view.members:
+            self.nodes[name].live(self.directory)
         self._wires: dict[tuple[Node, Node], Wire] = {}
-        self.horizon = 400.0  # faults happen before this
+        self._cuts: list[tuple[Node, Node, float, float]] = []
+        self.horizon = 1200.0 if faults.members else 400.0  # faults happen before this
         self.story: list[tuple[float, float, str]] = []  # faults with a beginning and an end, for people
         self.on_transmit: Callable[[Node, Node, float, list[float]], None] | None = None
         self._make_wires()
+        self.transfers = Transfers(self)
+        self.upheaval = Upheaval(self)
 
     # time
 
@@ -179,16 +103,13 @@ class World:
         chance = Random(f"{self.seed}/cuts")
         for _ in range(self.faults.cuts if len(names) > 1 else 0):
             a, b = chance.sample(names, 2)
-            start, end = self._window(chance, 250.0)
-            for pair in ((a, b), (b, a)):
-                self._wires[pair] = Cut(self._wires[pair], start, end)
-            self.story.append((start, end, f"{a} and {b} are cut from each other"))
+            self.cut(a, b, *self._window(chance, 250.0))
         for _ in range(self.faults.slow if len(names) > 1 else 0):
             a = chance.choice(names)
             start, end = self._window(chance, 200.0)
             for b in names:
                 if a != b:
-                    self._wires[(a, b)] = Slow(self._wires[(a, b)], start, end, 80.0)
+                    self.wrap(a, b, partial(Slow, start=start, end=end, extra=80.0))
             self.story.append((start, end, f"frames from {a} are late"))
         for _ in range(self.faults.pauses):
             self.pause(chance.choice(names), *self._window(chance, 120.0))
@@ -201,9 +122,21 @@ class World:
         self.story.append((start, end, f"{node} stands still"))
 
     def cut(self, a: Node, b: Node, start: float, end: float) -> None:
-        for pair in ((a, b), (b, a)):
-            self._wires[pair] = Cut(self._wires[pair], start, end)
+        self.sever(a, b, start, end)
         self.story.append((start, end, f"{a} and {b} are cut from each other"))
+
+    def sever(self, a: Node, b: Node, start: float, end: float) -> None:
+        for pair in ((a, b), (b, a)):
+            self.wrap(*pair, lambda wire: Cut(wire, start, end))
+        self._cuts.append((a, b, start, end))
+
+    def wrap(self, a: Node, b: Node, how: Callable[[Wire], Wire]) -> None:
+        """Another fault on the wire from a to b."""
+        self._wires[(a, b)] = how(self._wires[(a, b)])
+
+    def reaches(self, a: Node, b: Node) -> bool:
+        """Is nothing cut between the two now?"""
+        return not any({a, b} == {c, d} and start <= self.now < end for c, d, start, end in self._cuts)
 
     def _window(self, chance: Random, longest: float) -> tuple[float, float]:
         start = chance.uniform(5.0, self.horizon / 2)
@@ -221,7 +154,8 @@ class World:
         if faults.duplication:
             wire = Duplication(wire, chance("duplication"), faults.duplication)
         if faults.loss:
-            wire = Loss(wire, chance("loss"), faults.loss)
+            # who loses too much is taken for dead: where that counts, it ends like every other fault
+            wire = Loss(wire, chance("loss"), faults.loss, self.horizon if faults.members else float("inf"))
         return wire
 
     def transmit(self, source: Node, target: Node, data: bytes) -> None:
@@ -232,7 +166,14 @@ class World:
             self._arrive(source, target, at, what)
 
     def _arrive(self, source: Node, target: Node, at: float, data: bytes) -> None:
-        self.at(at, lambda: self.nodes[target].step(Arrived(source, data)))
+        node = self.nodes[target]
+        starts = node.starts
+
+        def arrive() -> None:
+            if node.starts == starts:  # else it is lost with the process that it was sent to
+                node.step(Arrived(source, data))
+
+        self.at(at, arrive)
 
     # running
 
@@ -266,15 +207,21 @@ class World:
     def _drained(self) -> bool:
         if self.performer.busy() or self.now < max((end for _, end, _ in self.story), default=0.0):
             return False
-        return not any(still_open(n.com) for n in self.nodes.values())
+        if self.faults.members and (self.now < self.horizon or not self.upheaval.settled()):
+            return False
+        return not any(still_open(n.com) for n in self.nodes.values() if n.com is not None)
 
     def _stop(self) -> None:
         for name, node in self.nodes.items():
+            if node.com is None:
+                continue
             for replica, digest, performed in self.performer.states(name):
-                node.recorder.write(
-                    round(self.now, 3), event="state", replica=replica, digest=digest, performed=performed
-                )
+                if replica not in node.com.unready:
+                    node.recorder.write(
+                        round(self.now, 3), event="state", replica=replica, digest=digest, performed=performed
+                    )
             node.recorder.stop(round(self.now, 3), tuple(still_open(node.com)))
 
     def traces(self) -> list[Trace]:
-        return [n.trace for n in self.nodes.values()]
+        """One for each life of each node."""
+        return [trace for node in self.nodes.values() for trace in node.traces]

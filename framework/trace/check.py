@@ -5,16 +5,16 @@ never sent from there, files of different runs. What can be a fault of the proto
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from framework.errors import BadTrace
 from framework.trace.files import Trace, read
-from framework.trace.record import Header, Record
+from framework.trace.record import Header, Record, parse_ticket
 
 _INVOCATION = re.compile(r"[^/\s]{1,200}/\d{1,18}(\.\d{1,18}){0,200}\Z", re.ASCII)
 _SID = re.compile(r"\d{1,18}:[^@:\s]+@[^@:\s]+\Z", re.ASCII)
-_AT_A_REPLICA = ("arrive", "propose", "agree", "deliver", "duplicate", "end", "state")
+_AT_A_REPLICA = ("arrive", "propose", "agree", "deliver", "duplicate", "end", "snapshot", "adopt", "state")
 _OF_A_GROUP = ("send", "arrive", "propose", "agree", "deliver", "duplicate", "receive")
 _WAYS = ("", "fast", "slow", "none")
 
@@ -28,33 +28,54 @@ def load(paths: Sequence[Path]) -> list[Trace]:
 
 def check(run: Sequence[tuple[Path, Trace]]) -> None:
     _headers(run)
+    lives = {(trace.header.node, trace.header.life): trace for _, trace in run}
+    nodes = {n for _, trace in run for n in _named(trace)}
     sent: dict[str, str] = {}  # group: where it was sent
     for path, trace in run:
-        for number, fault in _faults(trace, sent, path):
+        for fault in _placement_faults(trace.header, nodes):
+            raise BadTrace(f"{path}:1: {fault}")
+        for number, fault in _faults(trace, sent, path, lives):
             raise BadTrace(f"{path}:{number}: {fault}")
 
 
 def _headers(run: Sequence[tuple[Path, Trace]]) -> None:
-    writers: dict[str, Path] = {}
+    writers: dict[tuple[str, int], Path] = {}
     first_path, first = run[0]
     for path, trace in run:
         head = trace.header
         for fault in _header_faults(head):
             raise BadTrace(f"{path}:1: {fault}")
-        if head.node in writers:
-            raise BadTrace(f"{path}:1: a second trace of {head.node}; the first is {writers[head.node]}")
-        writers[head.node] = path
+        if (head.node, head.life) in writers:
+            life = "" if head.life == 1 else f" since view {head.life}"
+            raise BadTrace(
+                f"{path}:1: a second trace of {head.node}{life}; the first is {writers[head.node, head.life]}"
+            )
+        writers[head.node, head.life] = path
         if head.objects != first.header.objects:
             names = sorted(_differing(head, first.header))
             raise BadTrace(
                 f"{path}:1: says otherwise than {first_path} about {', '.join(names)}: traces of different runs?"
             )
     for path, trace in run:
-        missing = [n for n in trace.header.members if n not in writers]
+        # one that joined later may have died before it wrote anything
+        beginners = [n for n, since in zip(trace.header.members, _since(trace.header), strict=True) if since == 1]
+        missing = [n for n in beginners if (n, 1) not in writers]
         if missing:
             raise BadTrace(
                 f"{path}:1: {missing[0]} is a member, but its trace is not here: give all files of the run together"
             )
+
+
+def _since(told: Header | Record) -> tuple[int, ...]:
+    return told.since or (1,) * len(told.members)
+
+
+def _named(trace: Trace) -> Iterator[str]:
+    """All nodes that a trace says are or were members."""
+    yield from trace.header.members
+    for r in trace.records:
+        if r.event == "install":
+            yield from r.members
 
 
 def _differing(a: Header, b: Header) -> set[str]:
@@ -64,17 +85,35 @@ def _differing(a: Header, b: Header) -> set[str]:
 def _header_faults(head: Header) -> Iterator[str]:
     if head.node not in head.members:
         yield f"{head.node!r} is not among the members {', '.join(head.members)}"
-    if len(set(head.members)) != len(head.members):
+    yield from _view_faults(head, head.view)
+    if head.node in head.members and len(head.members) == len(_since(head)):
+        life = _since(head)[head.members.index(head.node)]
+        if life != head.life:
+            yield f"the life of {head.node} began with view {head.life}, but since says {life}"
+
+
+def _view_faults(told: Header | Record, version: int) -> Iterator[str]:
+    if len(set(told.members)) != len(told.members):
         yield "a member is named twice"
+    if len(_since(told)) != len(told.members):
+        yield f"{len(told.members)} members, but since has {len(told.since)} numbers"
+    for node, since in zip(told.members, _since(told), strict=False):
+        if not 1 <= since <= version:
+            yield f"{node} is a member of view {version} since view {since}"
+
+
+def _placement_faults(head: Header, nodes: set[str]) -> Iterator[str]:
     for name, placed in head.objects.items():
         for replica in placed.replicas:
-            if replica.partition("@")[0] != name or replica.partition("@")[2] not in head.members:
+            if replica.partition("@")[0] != name or replica.partition("@")[2] not in nodes:
                 yield f"object {name!r} has the replica {replica!r}; expected {name}@ and a member"
         if len(set(placed.replicas)) != len(placed.replicas):
             yield f"object {name!r} names a replica twice"
 
 
-def _faults(trace: Trace, sent: dict[str, str], path: Path) -> Iterator[tuple[int, str]]:
+def _faults(
+    trace: Trace, sent: dict[str, str], path: Path, lives: Mapping[tuple[str, int], Trace]
+) -> Iterator[tuple[int, str]]:
     """(line, what is wrong) of the records of one file."""
     here: dict[str, Record] = {}  # groups sent from this node
     replicas = {r for placed in trace.header.objects.values() for r in placed.replicas}
@@ -91,6 +130,12 @@ def _faults(trace: Trace, sent: dict[str, str], path: Path) -> Iterator[tuple[in
         elif r.event == "receive":
             for fault in _receive(r, here.get(r.group)):
                 yield number, f"receive of {r.group}: {fault}"
+        elif r.event == "install":
+            for fault in _view_faults(r, r.view) if r.members else ("no members",):
+                yield number, f"install of view {r.view}: {fault}"
+        elif r.event == "adopt" and r.ticket:
+            for fault in _adopt(r, trace.header.life, lives):
+                yield number, f"adopt: {fault}"
 
 
 def _fields(r: Record, replicas: set[str]) -> Iterator[str]:
@@ -142,6 +187,25 @@ def _receive(r: Record, send: Record | None) -> Iterator[str]:
     for replica, _ in r.received:
         if replica not in dests:
             yield f"a response from {replica!r}, which is no destination"
+
+
+def _adopt(r: Record, life: int, lives: Mapping[tuple[str, int], Trace]) -> Iterator[str]:
+    """The state is that of a snapshot, or was on the disk of an earlier life of this replica."""
+    try:
+        replica, since, i = parse_ticket(r.ticket)
+    except ValueError as e:
+        yield str(e)
+        return
+    if replica.partition("@")[0] != r.replica.partition("@")[0]:
+        yield f"{r.replica} has taken the state of {replica}"
+    if replica == r.replica and since >= life:
+        yield f"the ticket {r.ticket} is of this life or a later one"
+    donor = lives.get((replica.partition("@")[2], since))
+    if donor is None or replica == r.replica or i > len(donor.records):
+        return  # what a donor that died did not write
+    taken = donor.records[i - 1] if i else None
+    if taken is None or (taken.event, taken.replica) != ("snapshot", replica):
+        yield f"the ticket {r.ticket} is not of a snapshot of {replica}"
 
 
 def _is_group(text: str) -> bool:

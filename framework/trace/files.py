@@ -13,10 +13,15 @@ _record = msgspec.json.Decoder(Record)
 
 
 class Trace(msgspec.Struct):
-    """What one node wrote."""
+    """What one life of a node wrote."""
 
     header: Header
     records: list[Record]
+
+
+def file_name(node: str, life: int = 1) -> str:
+    """Where a life of a node writes its trace, in the directory of the run."""
+    return f"{node}.jsonl" if life == 1 else f"{node}.since{life}.jsonl"
 
 
 def write(path: Path, trace: Trace) -> None:

@@ -1,10 +1,11 @@
-"""The trace: one versioned record per event, enough to judge A1-A7 from the files alone (docs/trace.md).
+"""The trace: one versioned record per event, enough to judge A1-A10 from the files alone (docs/trace.md).
 
 A trace file is JSON lines. The first line is a Header: who wrote it, the view, every object with its replicas and
 conflict relation. Each further line is a Record. Identifiers are text (``12:bank@n1:0``), so that a trace can be read,
-searched and joined with ordinary tools.
+searched and joined with ordinary tools. A node that leaves the group and comes back has a new life, and a new trace.
 """
 
+import re
 from typing import Final, Literal
 
 import msgspec
@@ -22,16 +23,22 @@ Happening = Literal[
     "duplicate",  # another copy of a call performed there: answered, not performed
     "end",  # an instance ended: committed or aborted
     "receive",  # a receipt is over: what it received
+    "change",  # this node takes part in deciding the next view: who is to leave
+    "install",  # the group has a new view: members, since
+    "snapshot",  # the state of a replica is taken, for one that joined
+    "adopt",  # a replica that joined has its state: the ticket of the snapshot
+    "out",  # this life is not a member any more: nothing follows
     "state",  # digest of a replica's state
     "stop",  # the run is over at this node: what is still open
 ]
 
 
-class Placed(msgspec.Struct, frozen=True):
+class Placed(msgspec.Struct, frozen=True, omit_defaults=True):
     """An object of the run: where its replicas are, and which methods conflict."""
 
     replicas: tuple[str, ...]
     conflicts: tuple[tuple[str, str], ...]
+    durable: bool = False  # its state is on disk: it comes back after a crash of all replicas
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,6 +47,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     node: str
     view: int
     members: tuple[str, ...]
+    since: tuple[int, ...] = ()  # parallel to members: the version in which each one's life began; empty: 1 for all
+    life: int = 1  # the same of this node
     objects: dict[str, Placed]
 
 
@@ -48,7 +57,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
     i: int  # per node, from 1, without gaps
     node: str
-    at: float  # the driver's time; not used for any verdict
+    at: float  # the driver's time; used for A9 alone, and only where the caller gives a bound
     event: Happening
     view: int
     group: str = ""
@@ -74,10 +83,24 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     digest: str = ""  # state
     performed: int = 0  # state: how many requests are in that state
     open: tuple[str, ...] = ()  # stop: requests, instances and receipts that are not over
+    members: tuple[str, ...] = ()  # install: of the new view; change: who is to leave
+    since: tuple[int, ...] = ()  # install: parallel to members, the version in which each one's life began
+    to: str = ""  # snapshot: the node that has joined
+    ticket: str = ""  # adopt: of the snapshot, "REPLICA#LIFE#I" of the donor; empty: the initial state
+    why: str = ""  # out
 
 
+_TICKET = re.compile(r"([^@:#\s]+@[^@:#\s]+)#(\d{1,18})#(\d{1,18})\Z", re.ASCII)
 _encoder = msgspec.json.Encoder()
 
 
 def line(item: Header | Record) -> bytes:
     return _encoder.encode(item) + b"\n"
+
+
+def parse_ticket(ticket: str) -> tuple[str, int, int]:
+    """Replica and life of the donor, and the number of the record whose state it was."""
+    found = _TICKET.match(ticket)
+    if found is None:
+        raise ValueError(f"ticket {ticket!r} is none such as bank@n1#1#57")
+    return found[1], int(found[2]), int(found[3])

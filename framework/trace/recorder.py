@@ -1,46 +1,76 @@
 """Records from the effects of a node's com layer. Made in the driver's loop: the core neither logs nor knows time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from framework.com.events import (
     Agreed,
     AnyEffect,
+    Changing,
     Deliver,
     Duplicate,
     Ended,
+    Installed,
     Landed,
+    Out,
     Proposed,
     Received,
     Sent,
+    Snapshot,
 )
-from framework.com.view import Directory
+from framework.com.view import Directory, View
 from framework.ids import Node, Replica
 from framework.trace.record import Header, Placed, Record
 
 
-def header(node: Node, directory: Directory) -> Header:
+def header(node: Node, directory: Directory, durable: Collection[str] = ()) -> Header:
+    """Of the life that begins with ``directory.view``. ``durable``: names of the objects whose state is on disk."""
     objects = {}
     for name, placement in sorted(directory.objects.items()):
         pairs = sorted({(min(a, b), max(a, b)) for a, row in placement.relation.rows.items() for b in row})
-        objects[str(name)] = Placed(tuple(placement.replicas), tuple(pairs))
+        objects[str(name)] = Placed(tuple(placement.replicas), tuple(pairs), str(name) in durable)
     view = directory.view
-    return Header(node=node, view=view.version, members=tuple(view.members), objects=objects)
+    return Header(
+        node=node,
+        view=view.version,
+        members=tuple(view.members),
+        since=_since(view),
+        life=view.life(node) or 1,
+        objects=objects,
+    )
+
+
+def _since(view: View) -> tuple[int, ...]:
+    """Left out where it says nothing: all have been members from the beginning."""
+    return () if all(since == 1 for since in view.since) else view.since
 
 
 class Recorder:
-    """Numbers the records of one node and gives them to ``sink``."""
+    """Numbers the records of one life of a node and gives them to ``sink``."""
 
-    def __init__(self, node: Node, view: int, sink: Callable[[Record], None]) -> None:
+    def __init__(self, node: Node, view: int, sink: Callable[[Record], None], life: int = 1) -> None:
         self.node = node
         self.view = view
+        self.life = life
         self.sink = sink
         self.count = 0
 
     def effect(self, effect: AnyEffect, now: float) -> None:
+        if type(effect) is Installed:
+            self.view = effect.view.version
         make = _MAKERS.get(type(effect))
         if make is not None:
             self.write(now, **make(effect))
+
+    def ticket(self, replica: Replica) -> str:
+        """Of the state of ``replica`` as of the last record. For a Snapshot: to be asked right after its record is
+        written, and to be brought to the joiner with the state. For a durable object: right after the record of the
+        instance that has ended, and to be kept with what is on disk."""
+        return f"{replica}#{self.life}#{self.count}"
+
+    def adopt(self, now: float, replica: Replica, ticket: str) -> None:
+        """A replica of this life has its state. To be called before the Take that lets its requests begin."""
+        self.write(now, event="adopt", replica=replica, ticket=ticket)
 
     def state(self, now: float, replica: Replica, digest: str, performed: int) -> None:
         self.write(now, event="state", replica=replica, digest=digest, performed=performed)
@@ -126,6 +156,22 @@ def _received(e: Received) -> dict[str, Any]:
     }
 
 
+def _changing(e: Changing) -> dict[str, Any]:
+    return {"event": "change", "members": tuple(e.leaving)}
+
+
+def _installed(e: Installed) -> dict[str, Any]:
+    return {"event": "install", "members": tuple(e.view.members), "since": _since(e.view)}
+
+
+def _out(e: Out) -> dict[str, Any]:
+    return {"event": "out", "why": e.why}
+
+
+def _snapshot(e: Snapshot) -> dict[str, Any]:
+    return {"event": "snapshot", "replica": e.replica, "to": e.to}
+
+
 _MAKERS: dict[type[Any], Callable[[Any], dict[str, Any]]] = {
     Sent: _sent,
     Landed: _landed,
@@ -135,4 +181,8 @@ _MAKERS: dict[type[Any], Callable[[Any], dict[str, Any]]] = {
     Duplicate: _duplicate,
     Ended: _ended,
     Received: _received,
+    Changing: _changing,
+    Installed: _installed,
+    Out: _out,
+    Snapshot: _snapshot,
 }

@@ -129,7 +129,7 @@ def test_a_peer_that_missed_the_log_is_told_everything(monkeypatch: Patch) -> No
     client = s.client("T", "k")
     for _ in range(20):
         client.oneway("f.x@i")
-    assert len(s.com("i")._marks._log) <= marks.BOUND
+    assert len(s.com("i").marks._log) <= marks.BOUND
     s.settle()
     s.tick(s.timing.delta)
     for node in ("j", "k"):

@@ -47,9 +47,13 @@ def test_another_seed_is_another_run() -> None:
 
 def test_the_seeds_have_faults_of_every_kind() -> None:
     """Guards the others: what is repeated above is not only fair weather."""
-    seen = [build(seed).faults for seed in range(12)]
+    seen = [build(seed, Options(faults="all")).faults for seed in range(30)]
     for kind in Faults.__struct_fields__:
-        assert any(getattr(f, kind) for f in seen), f"no {kind} in 12 seeds"
+        assert any(getattr(f, kind) for f in seen), f"no {kind} in 30 seeds"
+    links = [build(seed).faults for seed in range(12)]
+    for kind in ("loss", "duplication", "reorder", "cuts", "pauses", "slow"):
+        assert any(getattr(f, kind) for f in links), f"no {kind} in 12 seeds"
+    assert not any(f.members for f in links)
 
 
 def test_another_process_with_other_hashes() -> None:

@@ -63,6 +63,6 @@ def test_each_event_has_the_fields_that_are_documented_for_it():
 def test_every_option_is_documented():
     from inspect import signature
 
-    names = {"many": "seeds", "as_json": "json", "start": "from", "end": "to", "faults": "no-faults"}
+    names = {"many": "seeds", "as_json": "json", "start": "from", "end": "to", "no_faults": "no-faults"}
     for parameter in signature(sim.run).parameters:
         assert f"--{names.get(parameter, parameter)}" in SIM, parameter

@@ -68,7 +68,7 @@ def test_a_fault_that_was_found_stays_away(seed: int, shape: dict[str, object], 
 def test_a_fault_that_was_found_under_heavy_faults(
     seed: int, shape: dict[str, object], what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("framework.sim.run.random_faults", lambda seed: HEAVY)
+    monkeypatch.setattr("framework.sim.run.random_faults", lambda seed, level: HEAVY)
     assert run(seed, Options(shape=shape)).verdict.violations == []
 
 

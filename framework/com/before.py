@@ -1,0 +1,116 @@
+"""What comes before a request at a replica: its predecessors (PROTOCOL §5.1), and the stamps it must pass (§5.2)."""
+
+from collections.abc import Iterable
+
+from framework.com.ahead import Ahead
+from framework.com.entry import LOWEST, Entry
+from framework.com.messages import Mark
+from framework.com.past import Past
+from framework.ids import Stamp
+
+
+class Before:
+    def __init__(self, past: Past) -> None:
+        self.past = past
+        self._by_mark: dict[Mark, Entry] = {}
+        self.ahead = Ahead(self._by_mark)
+        self.awaited: dict[Mark, list[Entry]] = {}
+
+    def _precede(self, entry: Entry, preds: Iterable[Mark]) -> None:
+        for mark in preds:
+            if self.past.is_delivered(mark):
+                entry.floor = max(entry.floor, self.past.stamp_of(mark))
+                if mark not in entry.preds:
+                    self._precede(entry, [m for m in self.past.instead(mark) if m not in entry.preds])
+                continue
+            entry.preds.append(mark)
+            before = self._by_mark.get(mark)
+            if before is None:
+                self.awaited.setdefault(mark, []).append(entry)
+            elif before.followers is None:
+                before.followers = [entry]
+            else:
+                before.followers.append(entry)
+
+    def _unordered(self, entry: Entry) -> Mark | None:
+        """A predecessor that keeps this request held; on the way, settled ones are dropped."""
+        waits_for = None
+        for mark in tuple(entry.preds):
+            if self.past.is_delivered(mark):
+                entry.floor = max(entry.floor, self.past.stamp_of(mark))
+                entry.preds.remove(mark)
+            elif not self._is_ordered(mark, entry):
+                waits_for = mark
+        return waits_for
+
+    def _is_ordered(self, mark: Mark, after: Entry) -> bool:
+        """Agreed; or proposed, when both take part in agreement at the same destinations: then each of them
+        proposes more for the later one, and so the largest proposal is larger, too."""
+        before = self._by_mark.get(mark)
+        if before is None:
+            return False
+        if before.stamp is not None:
+            return True
+        return before.proposal is not None and self._alike(before, after)
+
+    def _alike(self, before: Entry, after: Entry) -> bool:
+        if not (before.ordered and after.ordered and before.dests == after.dests):
+            return False
+        # of a pcast that reads here and writes there, contexts may remember only the part that writes (P1 §4): then the
+        # other destinations do not know that it comes first
+        assert before.request is not None
+        return len({p.footprint.readonly for p in before.request.parts}) == 1
+
+    def _has_stamp(self, mark: Mark) -> bool:
+        before = self._by_mark.get(mark)
+        return before.stamp is not None if before else self.past.is_delivered(mark)
+
+    def _undelivered(self, entry: Entry) -> Mark | None:
+        """A predecessor that has to be delivered first.
+
+        A call that joins an ancestor is part of it and stands at its place: of its predecessors only other calls of
+        this ancestor come first. The others may wait for it, and it must not wait for them."""
+        if not entry.preds:
+            return None
+        inside = self.ahead.inside(entry)
+        for mark in entry.preds:
+            if not self.past.is_delivered(mark) and not (inside and self._passes(mark, inside)):
+                return mark
+        return None
+
+    def _passes(self, mark: Mark, inside: list[Entry]) -> bool:
+        before = self._by_mark.get(mark)
+        if before is None:
+            return False
+        return before.started or before.void or not any(self.ahead.within(before, a) for a in inside)
+
+    # stamps (PROTOCOL §5.2)
+
+    def _bound(self, entry: Entry) -> Stamp:
+        """The highest stamp that the proposal for this request must pass."""
+        bound = self.past.highest_conflicting(entry)
+        return max(bound, self._above_predecessors(entry))
+
+    def _above_predecessors(self, entry: Entry) -> Stamp:
+        bound = entry.floor
+        for mark in entry.preds:
+            before = self._by_mark.get(mark)
+            if before is not None:
+                bound = max(bound, before.stamp or before.proposal or LOWEST)
+        return bound
+
+    def _note_alike(self, entry: Entry) -> None:
+        """Predecessors with the same destinations that may get their stamp after this one is proposed."""
+        by_mark = self._by_mark
+        entry.alike = tuple([m for m in entry.preds if m in by_mark and self._alike(by_mark[m], entry)])
+
+    def _without_gone(self, entry: Entry, number: int) -> int:
+        """What the departed have proposed counts as far as the flush brought it. It may have brought the proposal for a
+        predecessor and not that for this one: so this one also goes above predecessors with the same destinations."""
+        number = max(number, entry.heard)
+        for mark in entry.alike:
+            before = self._by_mark.get(mark)
+            stamp = before.stamp if before is not None else self.past.stamp_of(mark)
+            if stamp is not None and stamp >= (number, entry.group):
+                number = stamp.number + 1
+        return number

@@ -1,0 +1,125 @@
+"""The flush: what survivors have from the departed, its union, and how all of them use it (PROTOCOL §7).
+
+- A proposal of a departed destination counts if it is in the union, else nobody waits for it.
+- A request of a departed origin that some survivor has is completed: every surviving destination gets it, from any
+  replica of the same object. One that no survivor has is void, and so are the entries of contexts that name it. So is
+  an act on several objects (pcast) that needs agreement, if nobody has the part of one of them: it cannot have been
+  agreed, so nobody has delivered it.
+
+A replica keeps what it has delivered until all other destinations are known to have delivered it, too: what it has used
+from a departed member, others may still need.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from framework.com.events import Installed
+from framework.com.link import Link
+from framework.com.messages import Moved, Request
+from framework.com.words import Decision, Placed, Report
+from framework.ids import GroupId, Node, ObjectName, Replica, node_of, object_of
+
+if TYPE_CHECKING:
+    from framework.com.core import Com
+
+
+def report(com: "Com", leaving: Sequence[Node]) -> Report:
+    """What this node has from those who leave."""
+    proposals: dict[tuple[GroupId, Replica], int] = {}
+    requests: dict[tuple[GroupId, ObjectName], Request] = {}
+    for host in com.hosts.values():
+        for entry in (*host.order.entries.values(), *host.kept):
+            for at, number in (entry.proposals or {}).items():
+                if node_of(at) in leaving:
+                    proposals[entry.group, at] = number
+            if entry.request is not None and node_of(entry.group.replica) in leaving:
+                requests[entry.group, host.name] = entry.request
+    return Report(
+        tuple([Placed(group, at, number) for (group, at), number in sorted(proposals.items())]),
+        tuple([requests[key] for key in sorted(requests)]),
+        com.clock,
+    )
+
+
+def union(reports: Iterable[Report]) -> Report:
+    proposals: dict[tuple[GroupId, Replica], int] = {}
+    requests: dict[tuple[GroupId, ObjectName], Request] = {}
+    clock = 0
+    for one in reports:
+        clock = max(clock, one.clock)
+        proposals.update({(p.group, p.replica): p.number for p in one.proposals})
+        requests.update({(r.group, object_of(r.target)): r for r in one.requests})
+    return Report(
+        tuple([Placed(group, at, number) for (group, at), number in sorted(proposals.items())]),
+        tuple([requests[key] for key in sorted(requests)]),
+        clock,
+    )
+
+
+def install(com: "Com", decision: Decision) -> None:
+    """The next view begins here. Requests among those who stay go on as they were."""
+    moved = {*decision.left, *decision.joined}
+    com.lives.install(decision.view, decision.left, decision.joined)
+    com.view = decision.view.version
+    com.clock_at_least(decision.report.clock)
+    completed = _completed(decision)
+    alive = _alive(decision, completed)
+    com.known.close(moved, alive)
+    for node in decision.left:
+        com.links.pop(node, None)
+        com.marks.forget(node)
+    for node in decision.joined:
+        com.links[node] = Link(node, com.timing, com.lives.mine, decision.view.life(node) or 1)
+        com.marks.begin(node)
+    com.tell(Installed(decision.view, decision.left, decision.joined))
+    for node in com.links:
+        com.post(node, Moved(com.view))
+    _depart(com, decision, completed, alive)
+    com.calls.depart(decision.left)
+    com.handover.refresh()
+
+
+def _completed(decision: Decision) -> list[Request]:
+    """The requests of departed origins that go on, one for each object."""
+    have: dict[GroupId, set[ObjectName]] = {}
+    for request in decision.report.requests:
+        have.setdefault(request.group, set()).add(object_of(request.target))
+    return [
+        r
+        for r in decision.report.requests
+        if not r.ordered
+        or have[r.group] >= {object_of(d.replica) for d in r.dests if node_of(d.replica) not in decision.left}
+    ]
+
+
+def _alive(decision: Decision, completed: list[Request]) -> dict[tuple[Replica, Node], set[int]]:
+    """Their sequence numbers, by destination and origin."""
+    alive: dict[tuple[Replica, Node], set[int]] = {}
+    for request in completed:
+        name = object_of(request.target)
+        for dest in request.dests:
+            if object_of(dest.replica) == name and node_of(dest.replica) not in decision.left:
+                alive.setdefault((dest.replica, node_of(request.group.replica)), set()).add(dest.seq)
+    return alive
+
+
+def _depart(
+    com: "Com", decision: Decision, completed: list[Request], alive: dict[tuple[Replica, Node], set[int]]
+) -> None:
+    proposals: dict[GroupId, dict[Replica, int]] = {}
+    for placed in decision.report.proposals:
+        proposals.setdefault(placed.group, {})[placed.replica] = placed.number
+    for host in com.hosts.values():
+        mine = {r.group for r in completed if object_of(r.target) == host.name}
+        host.depart(decision, proposals, mine, {n: alive.get((host.replica, n), set()) for n in decision.left})
+    for host in com.hosts.values():
+        here = [
+            msgspec.structs.replace(r, target=host.replica)
+            for r in completed
+            if object_of(r.target) == host.name and any(d.replica == host.replica for d in r.dests)
+        ]
+        for request in sorted(here, key=lambda r: [d.seq for d in r.dests if d.replica == host.replica]):
+            host.bring(request)
+        host.go_on()

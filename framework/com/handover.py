@@ -1,0 +1,147 @@
+"""The state of a replica goes to a node that has joined, while traffic goes on (PROTOCOL §7).
+
+From its first view on a joiner is a destination like others: it proposes and agrees, but starts nothing. So any replica
+of the object can give it the state of any later moment at which
+
+- no request of a view before the joiner's is to come or under way there: these do not go to the joiner;
+- nothing is being performed on the replica, so that the state is that of whole requests.
+
+With the state goes what has been performed in it: requests of the new view that are in it already are not performed
+again at the joiner, but answered from the replies that came along. If the second condition does not come true by
+itself, the replica is *closed* for a moment: requests wait until those that run have ended. Calls back to a running
+instance go on, and it is opened again soon: two objects that call each other must not wait for each other.
+"""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from framework.com.events import Give, Snapshot, Take
+from framework.com.host import Host
+from framework.com.messages import WireContext
+from framework.com.replies import Kept
+from framework.errors import BadMessage, BadRequest
+from framework.ids import Node, Replica, node_of
+
+if TYPE_CHECKING:
+    from framework.com.core import Com
+
+
+class Part(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+    """What the com layer of a replica hands over."""
+
+    clock: int
+    context: WireContext  # what later instances inherit (PROTOCOL §4)
+    replies: Kept
+
+
+class Handover:
+    def __init__(self, com: "Com") -> None:
+        self.com = com
+        self.unready: dict[
+            Replica, tuple[Node, ...]
+        ] = {}  # replicas here that wait for their state, and who may have it
+        self._wishes: dict[Replica, set[tuple[Node, int]]] = {}  # nodes, and which life of them
+        self._closed_at: dict[Replica, float] = {}
+        self._open_until: dict[Replica, float] = {}
+        view = com.lives.view
+        if not view.formed and com.lives.mine == view.version:
+            for host in com.hosts.values():
+                host.order.closed = True
+                self.unready[host.replica] = self.donors(host.replica)
+
+    def donors(self, replica: Replica) -> tuple[Node, ...]:
+        """Nodes in the view with another replica of this object, those that are there for longest first."""
+        view = self.com.lives.view
+        others = self.com.directory.find(replica.partition("@")[0]).replicas
+        nodes = [n for n in map(node_of, others) if n in view.members and n != self.com.node]
+        return tuple(sorted(nodes, key=lambda n: (view.life(n) or 0, n)))
+
+    def refresh(self) -> None:
+        """The view has changed."""
+        for replica in self.unready:
+            self.unready[replica] = self.donors(replica)
+        view = self.com.lives.view
+        for replica in tuple(self._wishes):
+            left = {(n, life) for n, life in self._wishes[replica] if life > view.version or view.life(n) == life}
+            self._wishes[replica] = left
+            if not left:
+                del self._wishes[replica]
+        for replica in [r for r in self._closed_at if r not in self._wishes]:
+            self._reopen(self.com.hosts[replica])
+
+    # the one who gives
+
+    def give(self, event: Give, now: float) -> None:
+        if event.replica not in self.com.hosts:
+            raise BadRequest(f"no replica {event.replica} at {self.com.node}")
+        if event.to not in self.com.directory.nodes or event.to == self.com.node or event.life < 2:
+            raise BadRequest(f"{event.to!r} in its life {event.life} is no node that can be given a state")
+        self._wishes.setdefault(event.replica, set()).add((event.to, event.life))
+        self.look(self.com.hosts[event.replica], now)
+
+    def tick(self, now: float) -> None:
+        for replica in tuple(self._wishes):
+            host = self.com.hosts[replica]
+            if now - self._closed_at.get(replica, now) > 4 * self.com.timing.delta:
+                self._reopen(host)
+                self._open_until[replica] = now + 16 * self.com.timing.delta
+            self.look(host, now)
+
+    def look(self, host: Host, now: float | None = None) -> None:
+        """Give the state if this is the moment; else see to it that the moment comes."""
+        wishes = self._wishes.get(host.replica)
+        if not wishes or host.replica in self.unready:
+            return
+        ready = [(n, since) for n, since in sorted(wishes) if self._no_earlier(host, since)]
+        if not ready:
+            return
+        if not host.order.ahead.performing:
+            part = self._part(host)
+            for node, since in ready:
+                wishes.remove((node, since))
+                self.com.tell(Snapshot(host.replica, node, part))
+            if not wishes:
+                del self._wishes[host.replica]
+            self._reopen(host)
+        elif now is not None and not host.order.closed and now >= self._open_until.get(host.replica, now):
+            host.order.closed = True
+            self._closed_at[host.replica] = now
+
+    def _no_earlier(self, host: Host, since: int) -> bool:
+        """Is no request of a view before this one, in which a node joined, to come or under way?"""
+        if self.com.view < since:
+            return False
+        for link in self.com.links.values():
+            if link.theirs < since and link.moved < since:
+                return False
+        if any(e.version < since for e in host.order.entries.values()):
+            return False
+        return not any(e.version < since for e in host.order.ahead.performing.values())
+
+    def _reopen(self, host: Host) -> None:
+        if self._closed_at.pop(host.replica, None) is not None:
+            host.order.open()
+            host.flush()
+
+    def _part(self, host: Host) -> bytes:
+        part = Part(self.com.clock, host.epoch.inherited(), host.replies.export())
+        return msgspec.msgpack.encode(part)
+
+    # the one who takes
+
+    def take(self, event: Take, now: float) -> None:
+        host = self.com.hosts.get(event.replica)
+        if host is None or event.replica not in self.unready:
+            raise BadRequest(f"{event.replica} does not wait for a state at {self.com.node}")
+        if event.part:
+            try:
+                part = msgspec.msgpack.decode(event.part, type=Part)
+            except (msgspec.DecodeError, UnicodeDecodeError) as e:
+                raise BadMessage(f"what came with the state of {event.replica} cannot be used: {e}") from None
+            self.com.clock_at_least(part.clock)
+            host.epoch.inherit(part.context)
+            host.replies.adopt(part.replies)
+        del self.unready[event.replica]
+        host.adopted()
+        self.look(host, now)

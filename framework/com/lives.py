@@ -1,0 +1,56 @@
+"""Who is a member now, since when, and which sequence numbers that leaves in use (PROTOCOL §7).
+
+Requests from an origin to a replica are numbered (PROTOCOL §4), and contexts name them by these numbers. A new life of
+either node must not be taken for an old one. So its numbers begin above all that an earlier life can have used: at
+``since`` times 2^32. Whatever is below is over: delivered, part of a state that was handed over, or void; but for the
+requests of a departed origin that the flush has brought.
+"""
+
+from collections.abc import Iterable
+
+from framework.com.view import View
+from framework.ids import Node, Replica, node_of
+
+_SPAN = 32  # bits: requests of one life to one replica
+
+
+def first_of(version: int) -> int:
+    """Below the first sequence number, or the first clock, of a life that begins with this version."""
+    return (version - 1) << _SPAN
+
+
+def ends_life(number: int) -> bool:
+    """Is this the last number that a life can have used?"""
+    return number & ((1 << _SPAN) - 1) == 0
+
+
+class Lives:
+    __slots__ = ("_moved", "node", "view")
+
+    def __init__(self, node: Node, view: View) -> None:
+        self.node = node
+        self.view = view
+        self._moved: dict[Node, int] = {}  # last version in which a node came or left
+        self.install(view, (), view.members)
+
+    def install(self, view: View, left: Iterable[Node], joined: Iterable[Node]) -> None:
+        self.view = view
+        for node in left:
+            self._moved[node] = view.version
+        for node in joined:
+            self._moved[node] = view.life(node) or view.version
+
+    @property
+    def mine(self) -> int:
+        since = self.view.life(self.node)
+        assert since is not None, f"{self.node} is not a member of {self.view}"
+        return since
+
+    def base(self, origin: Node, at: Replica) -> int:
+        """Numbers up to this one of requests from ``origin`` to this replica are over."""
+        return first_of(max(self._moved.get(origin, 1), self._moved.get(node_of(at), 1)))
+
+    def gone(self, at: Replica, version: int) -> bool:
+        """Is the life that a request of this version went to, at this replica, not a member any more?"""
+        since = self.view.life(node_of(at))
+        return since is None or since > version

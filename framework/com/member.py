@@ -1,0 +1,382 @@
+"""Membership: how the members of a view decide the next one (PROTOCOL §7, P2 §5).
+
+One decision per version, by single-decree Paxos with the members of the view as acceptors. Whoever suspects a member,
+hears a node that wants to join, or is asked to, makes an attempt; there is no coordinator. An attempt has a ballot:
+
+    Prepare   to all who stay; each answers with a Promise: it takes part in no earlier attempt any more, uses nothing
+              that comes from the leaving ones from then on (it is *frozen*), and reports what it has from them
+    Accept    when ALL who stay have promised, and they are a majority of the view: the decision is the one that was
+              accepted in the latest earlier attempt, or else the new view with the union of the reports
+    Decided   when a majority of the view has accepted
+
+All who stay must report, not only a majority: whatever one of them has used from the departed is then in the union. Who
+does not answer is suspected and leaves with them. Nobody thaws before the next view is installed: an attempt that was
+left half-way is finished by another one, if need be with a view of the same members.
+"""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from framework.com import flush
+from framework.com.detect import Detector
+from framework.com.events import Arrived, Changing, Isolated, Out, Transmit
+from framework.com.messages import Frame, encode
+from framework.com.view import View
+from framework.com.words import (
+    NONE,
+    Accept,
+    Accepted,
+    AnyWord,
+    Ballot,
+    Decided,
+    Decision,
+    Excluded,
+    Hello,
+    Prepare,
+    Promise,
+    Refuse,
+    Voting,
+)
+from framework.errors import BadMessage, BadRequest
+from framework.ids import Node
+
+if TYPE_CHECKING:
+    from framework.com.core import Com
+
+KEPT = 4096  # frames of a later view, or of a frozen peer: more come again, as they are not acknowledged
+
+
+class Attempt:
+    """An attempt of this node to decide the next view."""
+
+    def __init__(self, ballot: Ballot, leaving: frozenset[Node]) -> None:
+        self.ballot = ballot
+        self.leaving = leaving
+        self.promises: dict[Node, Promise] = {}
+        self.decision: Decision | None = None
+        self.accepted: set[Node] = set()
+
+
+class Membership:
+    def __init__(self, com: "Com", suspect_after: float) -> None:
+        self.com = com
+        self.detector = Detector(suspect_after)
+        self._watching = False
+        self.patience = suspect_after / 2 if suspect_after < float("inf") else 1.0  # how long an attempt may take
+        self.promised = NONE
+        self.accepted: tuple[Ballot, Decision] | None = None
+        self.frozen: dict[Node, list[Arrived]] = {}
+        self.later: list[Arrived] = []
+        self.attempt: Attempt | None = None
+        self.unwanted: set[Node] = set()  # to be evicted, or leaving in order
+        self.outsiders: dict[Node, tuple[int, float]] = {}  # incarnation, and when it was heard
+        self.suspects: set[Node] = set()
+        self.isolated = False
+        self.last: Decision | None = decision_of(com.lives.view) if com.lives.view.formed else None  # began the view
+        self._round = 0
+        self._wished_at: float | None = None  # since when a change is wanted and nobody makes it
+        self._promised_at = float("-inf")
+        self._told: dict[Node, float] = {}
+
+    @property
+    def view(self) -> View:
+        return self.com.lives.view
+
+    @property
+    def state(self) -> str:
+        """For people: steady, changing, or isolated."""
+        if self.isolated:
+            return "isolated"
+        return "changing" if self.frozen or self.attempt or self.promised != NONE else "steady"
+
+    # time
+
+    def tick(self, now: float) -> None:
+        if not self._watching:
+            self._watching = True
+            for peer in self.com.links:
+                self.detector.watch(peer, now)
+        self.suspects = self.detector.look(now)
+        self._isolation()
+        self.outsiders = {n: o for n, o in self.outsiders.items() if now - o[1] < 2 * self.patience}
+        leaving = self._leaving()
+        stay = [n for n in self.view.members if n not in leaving]
+        if self.attempt is not None:
+            self._go_on(self.attempt, leaving, now)
+        elif self._wanted(leaving, now) and len(stay) >= self.view.majority:
+            self._wish(leaving, stay, now)
+        else:
+            self._wished_at = None
+
+    def _leaving(self) -> frozenset[Node]:
+        """Who is suspected or shall go; and who has a new incarnation, so that the old one is over."""
+        reborn = {n for n, (i, _) in self.outsiders.items() if i != self.view.incarnation(n)}
+        return frozenset(n for n in self.view.members if n in self.suspects | self.unwanted | reborn)
+
+    def _wanted(self, leaving: frozenset[Node], now: float) -> bool:
+        stale = self.promised != NONE and now - self._promised_at > self.patience
+        return bool(leaving or self.outsiders or stale)
+
+    def _wish(self, leaving: frozenset[Node], stay: list[Node], now: float) -> None:
+        """The first of those who stay tries at once, the others one after the other when nothing comes of it."""
+        if self._wished_at is None:
+            self._wished_at = now
+        me = self.com.node
+        rank = stay.index(me) if me in stay else 0
+        since = max(self._wished_at, self._promised_at) if self.promised != NONE else self._wished_at
+        if now - since >= rank * self.patience and (me in stay or me in self.unwanted):
+            self._begin(leaving, now)
+
+    def _begin(self, leaving: frozenset[Node], now: float) -> None:
+        self._round = max(self._round, self.promised.round) + 1
+        ballot = Ballot(self._round, self.com.node)
+        self._wished_at = None
+        self.attempt = Attempt(ballot, leaving)
+        self._say_again(self.attempt, now)
+
+    def _go_on(self, attempt: Attempt, leaving: frozenset[Node], now: float) -> None:
+        silent = {
+            s
+            for promise in attempt.promises.values()
+            for s in promise.suspects
+            if s not in attempt.promises and s != self.com.node
+        }
+        more = (leaving | silent) - attempt.leaving if attempt.decision is None else frozenset()
+        stay = [n for n in self.view.members if n not in attempt.leaving | more]
+        if self.promised > attempt.ballot:
+            self.attempt = None  # somebody else tries
+        elif more and len(stay) >= self.view.majority:
+            self._begin(frozenset(leaving | silent), now)
+        else:
+            self._say_again(attempt, now)
+
+    def _say_again(self, attempt: Attempt, now: float) -> None:
+        me, version = self.com.node, self.view.version
+        for node in self.view.members:
+            if node in attempt.leaving and node != me:
+                continue
+            if attempt.decision is None and node not in attempt.promises:
+                leaving = tuple(sorted(attempt.leaving))
+                self._say(node, Prepare(me, self.com.lives.mine, version, attempt.ballot, leaving), now)
+            elif attempt.decision is not None and node not in attempt.accepted:
+                self._say(node, Accept(me, self.com.lives.mine, version, attempt.ballot, attempt.decision), now)
+
+    def _isolation(self) -> None:
+        isolated = len(self.view.members) - len(self.suspects) < self.view.majority
+        if isolated != self.isolated:
+            self.isolated = isolated
+            self.com.tell(Isolated(isolated))
+
+    # what people want
+
+    def evict(self, node: Node) -> None:
+        if node not in self.view.members:
+            raise BadRequest(f"{node!r} is not a member of view {self.view.version}: {', '.join(self.view.members)}")
+        stay = [n for n in self.view.members if n not in self.unwanted | {node}]
+        if len(stay) < self.view.majority:
+            raise BadRequest(
+                f"without {node} only {len(stay)} of the {len(self.view.members)} members of view {self.view.version} "
+                f"would be left; {self.view.majority} are needed"
+            )
+        self.unwanted.add(node)
+
+    # frames that must wait
+
+    def keeps(self, frame: Frame, event: Arrived, now: float) -> bool:
+        """Is this frame not to be used now? It is kept, or its sender is told that it is out of date."""
+        peer, view = event.peer, self.view
+        link = self.com.links.get(peer)
+        if link is None or (frame.life, frame.to) != (link.theirs, link.mine):
+            if frame.view <= view.version:
+                self._tell_stranger(peer, frame.life, now)
+                return True
+        else:
+            self.detector.heard(peer, now)
+            if frame.view < view.version:
+                self._tell_decision(peer, now)
+        if frame.view > view.version:
+            if len(self.later) < KEPT:
+                self.later.append(event)
+            return True
+        if peer in self.frozen:
+            if len(self.frozen[peer]) < KEPT:
+                self.frozen[peer].append(event)
+            return True
+        return False
+
+    def _tell_stranger(self, peer: Node, life: int, now: float) -> None:
+        """Somebody who is not in the view, or was before in another life."""
+        if self.view.life(peer) != life and self._may_tell(peer, now):
+            self._say(peer, Excluded(self.com.node, self.view), now)
+
+    def _tell_decision(self, peer: Node, now: float) -> None:
+        if self.last is not None and self._may_tell(peer, now):
+            self._say(peer, Decided(self.com.node, self.last), now)
+
+    def _may_tell(self, peer: Node, now: float) -> bool:
+        if now - self._told.get(peer, float("-inf")) < self.com.timing.delta:
+            return False
+        self._told[peer] = now
+        return True
+
+    # words
+
+    def _say(self, node: Node, word: AnyWord, now: float) -> None:
+        if node == self.com.node:
+            self.word(word, now)
+        else:
+            self.com.tell(Transmit(node, encode(word)))
+
+    def word(self, word: AnyWord, now: float) -> None:
+        if isinstance(word, Hello):
+            self._hello(word, now)
+        elif isinstance(word, Decided):
+            self._decided(word.decision, now)
+        elif isinstance(word, Excluded):
+            if word.view.version > self.view.version and word.view.life(self.com.node) != self.com.lives.mine:
+                self._out(
+                    f"{word.source} is in view {word.view.version}, of which this node is not a member", word.view
+                )
+        elif self.view.life(word.source) != word.life:
+            self._tell_stranger(word.source, word.life, now)
+        elif word.version < self.view.version:
+            self._tell_decision(word.source, now)
+        elif word.version == self.view.version:
+            self.detector.heard(word.source, now)
+            self._vote(word, now)
+
+    def _vote(self, word: Voting, now: float) -> None:
+        if isinstance(word, Prepare):
+            self._prepare(word, now)
+        elif isinstance(word, Accept):
+            self._accept(word, now)
+        elif isinstance(word, Refuse):
+            self._round = max(self._round, word.promised.round)
+            if self.attempt is not None and word.ballot == self.attempt.ballot:
+                self.attempt, self._wished_at = None, now
+        elif self.attempt is not None and word.ballot == self.attempt.ballot:
+            if isinstance(word, Promise):
+                self.attempt.promises[word.source] = word
+                self._count_promises(self.attempt, now)
+            else:
+                self.attempt.accepted.add(word.source)
+                self._count_accepted(self.attempt, now)
+
+    def _hello(self, word: Hello, now: float) -> None:
+        if self.view.incarnation(word.source) == word.incarnation and self.view.life(word.source) is not None:
+            self._tell_decision(word.source, now)
+        else:
+            self.outsiders[word.source] = (word.incarnation, now)
+
+    def _prepare(self, word: Prepare, now: float) -> None:
+        me = self.com.node
+        if word.ballot < self.promised or (me in word.leaving and word.source != me):
+            if me not in word.leaving:
+                self._say(word.source, Refuse(me, self.com.lives.mine, word.version, word.ballot, self.promised), now)
+            return
+        if word.ballot > self.promised:
+            self.com.tell(Changing(word.leaving))
+        self.promised, self._promised_at = word.ballot, now
+        self._freeze(word.leaving)
+        promise = Promise(
+            me,
+            self.com.lives.mine,
+            word.version,
+            word.ballot,
+            flush.report(self.com, word.leaving),
+            tuple(sorted(self.suspects)),
+            tuple(sorted((n, i) for n, (i, _) in self.outsiders.items())),
+            self.accepted,
+        )
+        self._say(word.source, promise, now)
+
+    def _freeze(self, nodes: tuple[Node, ...]) -> None:
+        for node in nodes:
+            if node != self.com.node:
+                self.frozen.setdefault(node, [])
+
+    def _count_promises(self, attempt: Attempt, now: float) -> None:
+        stay = [n for n in self.view.members if n not in attempt.leaving]
+        if attempt.decision is not None or len(stay) < self.view.majority:
+            return
+        if any(n not in attempt.promises for n in stay):
+            return
+        accepted = [p.accepted for p in attempt.promises.values() if p.accepted is not None]
+        attempt.decision = max(accepted, key=lambda a: a[0])[1] if accepted else self._next(attempt, stay)
+        self._say_again(attempt, now)
+
+    def _next(self, attempt: Attempt, stay: list[Node]) -> Decision:
+        version = self.view.version + 1
+        outsiders = {n: i for n, (i, _) in self.outsiders.items()}
+        for promise in attempt.promises.values():
+            outsiders.update(promise.outsiders)
+        joined = sorted(n for n in outsiders if n not in stay)
+        lives = {n: (self.view.life(n) or 1, self.view.incarnation(n) or 1) for n in stay}
+        lives |= {n: (version, outsiders[n]) for n in joined}
+        members = tuple(sorted(lives))
+        view = View(version, members, tuple(lives[n][0] for n in members), tuple(lives[n][1] for n in members))
+        left = tuple(sorted(attempt.leaving))
+        return Decision(view, left, tuple(joined), flush.union([attempt.promises[n].report for n in stay]))
+
+    def _accept(self, word: Accept, now: float) -> None:
+        me = self.com.node
+        if word.ballot < self.promised:
+            self._say(word.source, Refuse(me, self.com.lives.mine, word.version, word.ballot, self.promised), now)
+            return
+        self.promised, self._promised_at = word.ballot, now
+        self.accepted = (word.ballot, word.decision)
+        self._freeze(word.decision.left)
+        self._say(word.source, Accepted(me, self.com.lives.mine, word.version, word.ballot), now)
+
+    def _count_accepted(self, attempt: Attempt, now: float) -> None:
+        if attempt.decision is None or len(attempt.accepted) < self.view.majority:
+            return
+        decision = attempt.decision
+        for node in sorted({*self.view.members, *decision.view.members} - {self.com.node}):
+            self._say(node, Decided(self.com.node, decision), now)
+        self._decided(decision, now)
+
+    def _decided(self, decision: Decision, now: float) -> None:
+        view = decision.view
+        if view.version <= self.view.version:
+            return
+        if view.life(self.com.node) != self.com.lives.mine:
+            self._out(f"view {view.version} was decided without this node", view)
+        elif view.version == self.view.version + 1:
+            self._install(decision, now)
+        else:
+            raise BadMessage(f"view {view.version} was decided, but {self.com.node} is in view {self.view.version}")
+
+    def _out(self, why: str, view: View) -> None:
+        if self.com.node in self.unwanted:
+            why = f"it has left in order: {why}"
+        self.com.out = True
+        self.com.tell(Out(why))
+
+    def _install(self, decision: Decision, now: float) -> None:
+        kept = [*self.later]
+        for node, frames in self.frozen.items():
+            if node not in decision.left:
+                kept = [*frames, *kept]
+        self.later, self.frozen = [], {}
+        self.promised, self.accepted, self.attempt = NONE, None, None
+        self._round, self._wished_at = 0, None
+        self.last = decision
+        self.unwanted -= set(decision.left)
+        for node in decision.joined:
+            self.outsiders.pop(node, None)
+        flush.install(self.com, decision)
+        for node in decision.left:
+            self.detector.forget(node)
+        for node in decision.joined:
+            self.detector.watch(node, now)
+        self.suspects &= set(decision.view.members) - set(decision.joined)
+        self._isolation()
+        for event in kept:
+            self.com.again(event, now)
+
+
+def decision_of(view: View) -> Decision:
+    """The decision that begins a view whose members begin together."""
+    return msgspec.structs.replace(Decision(view), joined=view.members)

@@ -1,0 +1,271 @@
+"""A node of the seeded world: a process that starts, is a member of the group for a while, and may crash.
+
+Each stay in the group is a life of its own (PROTOCOL §7): with a com layer that begins empty and a trace of its own.
+Between two lives the node is an outsider that asks to be let in, or its process does not run at all.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from framework.com.core import Com
+from framework.com.events import (
+    Accepted,
+    AnyEffect,
+    AnyEvent,
+    Arrived,
+    Collect,
+    Deliver,
+    Depart,
+    Evict,
+    Give,
+    Installed,
+    Isolated,
+    Out,
+    Received,
+    Snapshot,
+    Stop,
+    Submit,
+    Take,
+    Tick,
+    Transmit,
+    Wake,
+    Writable,
+)
+from framework.com.outsider import Admitted, Outsider
+from framework.com.view import Directory, View
+from framework.errors import BadRequest, Unavailable
+from framework.ids import Node, Replica
+from framework.trace.files import Trace
+from framework.trace.recorder import Recorder, header
+
+if TYPE_CHECKING:
+    from framework.sim.world import World
+
+State = object  # of a replica; what it is, only its performer knows
+
+
+class Performer:
+    """What the world asks for when instances are to be performed and receipts complete. See sim.actors."""
+
+    def deliver(self, node: "SimNode", effect: Deliver) -> None:
+        raise NotImplementedError
+
+    def received(self, node: "SimNode", effect: Received) -> None:
+        raise NotImplementedError
+
+    def stopped(self, node: "SimNode", effect: Stop) -> None:
+        """Nobody waits for an instance any more; who does not look runs to the end."""
+
+    def accepted(self, node: "SimNode", effect: Accepted) -> None:
+        """A client's call has left; for performers whose clients move between nodes."""
+
+    def busy(self) -> bool:
+        raise NotImplementedError
+
+    def states(self, node: Node) -> list[tuple[str, str, int]]:
+        """(replica, digest, requests performed) of the replicas on this node."""
+        raise NotImplementedError
+
+    # for performers that can live with changes of the group
+
+    def refused(self, node: "SimNode", event: Submit | Collect) -> None:
+        """Too few are left who could perform this call."""
+        raise BadRequest(f"{type(self).__name__} cannot live with calls that are refused")
+
+    def lost(self, node: "SimNode") -> None:
+        """The node takes no calls now: clients go elsewhere."""
+        raise BadRequest(f"{type(self).__name__} cannot live with nodes that leave")
+
+    def gone(self, node: "SimNode") -> None:
+        """A life of the node is over: its instances and the states of its replicas are gone."""
+        raise BadRequest(f"{type(self).__name__} cannot live with nodes that leave")
+
+    def copy(self, replica: Replica) -> State:
+        """The state of a replica now. Nothing may be running on it."""
+        raise BadRequest(f"{type(self).__name__} cannot copy states")
+
+    def adopt(self, replica: Replica, state: State) -> None:
+        """What ``copy`` gave becomes the state of another replica."""
+        raise BadRequest(f"{type(self).__name__} cannot copy states")
+
+
+class SimNode:
+    """Its com layer, its records, and whether it stands still."""
+
+    def __init__(self, world: "World", name: Node) -> None:
+        self.world = world
+        self.name = name
+        self.com: Com | None = None  # while it is a member
+        self.outsider: Outsider | None = None  # while it wants to be one
+        self.starts = 0  # of its process: what was sent to an earlier one is lost
+        self.incarnation = 1
+        self.life = 0  # its present or last one
+        self.view = world.directory.view  # the one it is in, or was in last
+        self.isolated = False  # it hears too few to decide anything
+        self.leaving = False  # it is about to leave the group in order
+        self.traces: list[Trace] = []  # one for each life
+        self.recorder: Recorder
+        self.paused_until = 0.0
+        self._woken: set[Node] = set()
+        self._inbox: deque[AnyEvent] = deque()
+        self._working = False
+
+    @property
+    def trace(self) -> Trace:
+        return self.traces[-1]
+
+    @property
+    def up(self) -> bool:
+        """Is it a member, or wants to be one?"""
+        return self.com is not None or self.outsider is not None
+
+    @property
+    def serves(self) -> bool:
+        """Does it take calls of clients?"""
+        return self.com is not None and not self.isolated and not self.leaving
+
+    # its lives
+
+    def live(self, directory: Directory) -> None:
+        """It is a member from now on."""
+        self.outsider = None
+        self.com = Com(self.name, directory, self.world.timing)
+        self.view = directory.view
+        self.life = _life(self.view, self.name)
+        self.isolated = self.leaving = False
+        self._woken.clear()
+        trace = Trace(header(self.name, directory), [])
+        self.traces.append(trace)
+        self.recorder = Recorder(self.name, self.view.version, trace.records.append, self.life)
+        if self.life > 1:  # of a group that was formed anew: there is no state to wait for
+            for replica in self.com.hosts:
+                if replica not in self.com.unready:
+                    self.recorder.adopt(round(self.world.now, 3), replica, "")
+
+    def ask(self) -> None:
+        """It wants to be a member. All it remembers is the number of the last view it was in."""
+        self.incarnation += 1
+        nodes = tuple(self.world.nodes)
+        self.outsider = Outsider(self.name, self.incarnation, nodes, self.world.timing, self.view.version)
+
+    def crash(self) -> None:
+        """Nothing is left of it, and what is on its way to it is lost."""
+        self.starts += 1
+        self.outsider = None
+        self._inbox.clear()
+        self.paused_until = 0.0
+        self._die()
+
+    def _die(self) -> None:
+        was, self.com = self.com, None
+        self.isolated = self.leaving = False
+        if was is not None:
+            self.world.performer.gone(self)
+
+    def _out(self, effect: Out) -> None:
+        """It is alive, but not a member any more: it comes back as another life."""
+        self.recorder.effect(effect, round(self.world.now, 3))
+        self._die()
+        self.world.upheaval.excluded(self)
+
+    # events and effects
+
+    def step(self, event: AnyEvent) -> None:
+        """Feed an event, or keep it until the node goes on. Lost if it is not running."""
+        if not self.up:
+            return
+        self._inbox.append(event)
+        if self.world.now < self.paused_until:
+            self.world.at(self.paused_until, self._work)
+        else:
+            self._work()
+
+    def _work(self) -> None:
+        """Events in the order they came, also those that came while it stood still."""
+        now = self.world.now
+        if self._working:
+            return  # what comes up while effects are carried out waits until they are
+        self._working = True
+        while self._inbox and now >= self.paused_until:
+            self._take(self._inbox.popleft())
+        self._working = False
+        if self._inbox:  # a later pause began while it stood still
+            self.world.at(self.paused_until, self._work)
+
+    def _take(self, event: AnyEvent) -> None:
+        if self.com is not None:
+            self._as_member(self.com, event)
+        elif self.outsider is not None and isinstance(event, Arrived | Tick):
+            for effect in self.outsider.step(event, self.world.now):
+                if type(effect) is Admitted:
+                    self.live(self.world.directory.at(effect.view))
+                    self.world.transfers.begin(self)
+                elif type(effect) is Transmit:
+                    self.world.transmit(self.name, effect.peer, effect.data)
+
+    def _as_member(self, com: Com, event: AnyEvent) -> None:
+        if type(event) is Writable:
+            self._woken.discard(event.peer)
+            if event.peer not in com.links:  # it has left meanwhile
+                return
+        if type(event) is Take and not self.world.transfers.adopt(self, com, event):
+            return
+        try:
+            effects = com.step(event, self.world.now)
+        except (Unavailable, BadRequest):
+            if isinstance(event, Submit | Collect):  # XXX BadRequest
+                self.world.performer.refused(self, event)
+            elif not isinstance(event, Evict | Depart | Give):  # these may come at a bad moment
+                raise
+            return
+        out: Out | None = None
+        for effect in effects:
+            if type(effect) is Out:
+                out = effect  # what is said besides comes first
+            else:
+                self._carry_out(effect)
+        if out is not None:
+            self._out(out)
+
+    def _wake(self, peer: Node, life: int) -> Callable[[], None]:
+        def writable() -> None:
+            if self.life == life:
+                self.step(Writable(peer))
+
+        return writable
+
+    def _carry_out(self, effect: AnyEffect) -> None:
+        world = self.world
+        if type(effect) is Transmit:
+            world.transmit(self.name, effect.peer, effect.data)
+            return
+        if type(effect) is Wake:
+            if effect.peer not in self._woken:
+                self._woken.add(effect.peer)
+                world.after(world.batching.uniform(0.0, 1.5), self._wake(effect.peer, self.life))
+            return
+        self.recorder.effect(effect, round(world.now, 3))
+        if type(effect) is Deliver:
+            world.performer.deliver(self, effect)
+        elif type(effect) is Received:
+            world.performer.received(self, effect)
+        elif type(effect) is Stop:
+            world.performer.stopped(self, effect)
+        elif type(effect) is Accepted:
+            world.performer.accepted(self, effect)
+        elif type(effect) is Snapshot:
+            world.transfers.send(self, effect)
+        elif type(effect) is Installed:
+            self.view = effect.view
+        elif type(effect) is Isolated:
+            self.isolated = effect.yes
+            if effect.yes:
+                world.performer.lost(self)
+
+
+def _life(view: View, node: Node) -> int:
+    life = view.life(node)
+    if life is None:
+        raise BadRequest(f"{node} was admitted to view {view.version}, but is not among its members {view.members}")
+    return life

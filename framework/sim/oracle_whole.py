@@ -1,0 +1,143 @@
+"""Rules about a whole run, read from what the oracle has replayed: one order (A3), equal states (A7), nothing left over
+(A8), and that compatible calls do not wait for each other."""
+
+from itertools import combinations
+
+from framework.sim.oracle_views import named
+from framework.sim.verdict import Facts, Performed, Place
+
+
+def judge(run: Facts) -> None:
+    _agreement(run)
+    _states(run)
+    _alike(run)
+    _compatible(run)
+    _needless(run)
+
+
+def _agreement(run: Facts) -> None:
+    """A3: conflicting requests are delivered in one order at all common destinations, also those that crashed.
+
+    Over all objects: two acts that conflict on several objects (pcast) have one order on all of them."""
+    seen: dict[tuple[str, str], list[tuple[Place, Performed, Performed]]] = {}
+    for place in run.places.values():
+        done = place.performed
+        for i, j in combinations(range(len(done)), 2):
+            if j < place.adopted:
+                continue  # the order of the donor
+            a, b = done[i], done[j]
+            run.verdict.pairs += 1
+            if not place.conflict(a.footprint, b.footprint):
+                continue
+            run.verdict.ordered += 1
+            assert a.group is not None and b.group is not None
+            seen.setdefault((a.group.act, b.group.act), []).append((place, a, b))
+            for other, b2, a2 in seen.get((b.group.act, a.group.act), ()):
+                if _common(place, a, b, other) and _common(other, a2, b2, place):
+                    run.blame(
+                        "A3",
+                        f"{place.name} delivered {a.invocation} ({a.footprint}) before {b.invocation} "
+                        f"({b.footprint}), {other.name} the other way round",
+                    )
+                    break
+
+
+def _common(place: Place, a: Performed, b: Performed, other: Place) -> bool:
+    """Had these two, as performed at ``place``, the ``other`` as a destination, too? Between lives of the final view
+    all copies of a call count as one. But what a life that has gone performed may be repeated by a client to those that
+    are left; that this comes at the right place is A5. And what began again with nothing has another history."""
+    if place.history != other.history:
+        return False
+    return other.final or all(p.group is not None and p.group.places.get(other.replica) is other for p in (a, b))
+
+
+def _compatible(run: Facts) -> None:
+    """Equal compatibility identifiers mean compatible (P3 §4.1, PROTOCOL §3)."""
+    for place in run.places.values():
+        epochs: dict[str, list[Performed]] = {}
+        for instance in [p for p in place.own if p.cid]:
+            for other in epochs.setdefault(instance.cid, []):
+                if place.conflict(instance.footprint, other.footprint):
+                    run.blame(
+                        "P3 §4.1", f"{place.name}: {instance.sid} and {other.sid} conflict, with cid {instance.cid}"
+                    )
+            epochs[instance.cid].append(instance)
+
+
+def _needless(run: Facts) -> None:
+    """Compatible calls never wait for each other: one that brought no context and was agreed on, but not started at
+    once, must have had a conflicting one before it; or a state was being taken or awaited meanwhile."""
+    for place in run.places.values():
+        for instance, since in place.waited:
+            if instance.group is None or instance.group.entries:
+                continue
+            if any(since < i < instance.start for i in place.pauses):
+                continue
+            if not any(
+                (other.name not in place.over or place.over[other.name].i > since)
+                and other is not instance.group
+                and place.conflict(instance.footprint, other.parts[place.object])
+                for other in place.groups
+            ):
+                run.blame("OBO", f"{place.name} kept {instance.invocation} waiting, but nothing conflicts with it")
+
+
+def _states(run: Facts) -> None:
+    """A7: same requests that change it, same state, at all that are in the final view."""
+    seen: dict[tuple[str, int, frozenset[str]], tuple[str, str]] = {}
+    for place in run.places.values():
+        if not place.states or not place.final or place.torn:
+            continue
+        record = place.states[-1]
+        done = frozenset(p.invocation for p in place.performed if p.ended and p.ended.committed and p.changes)
+        digest, where = seen.setdefault((place.object, place.history, done), (record.digest, place.name))
+        if digest != record.digest:
+            run.blame(
+                "A7",
+                f"{where} and {place.name} performed the same {len(done)} changes, but their states differ: "
+                f"{digest}, {record.digest}",
+            )
+
+
+def _alike(run: Facts) -> None:
+    """A7, too: a request that changes state commits at all replicas that perform it, or at none. One that is excluded
+    may have aborted it alone, cut off from what it called."""
+    ends: dict[tuple[str, str], tuple[bool, str]] = {}
+    for place in run.places.values():
+        for instance in place.performed if place.final else ():
+            if instance.ended is None or not instance.changes:
+                continue
+            committed = instance.ended.committed
+            first, where = ends.setdefault((place.object, instance.invocation), (committed, place.name))
+            if first != committed:
+                yes, no = (where, place.name) if first else (place.name, where)
+                run.blame("A7", f"{instance.invocation} committed at {yes} and aborted at {no}")
+
+
+def judge_liveness(run: Facts, ended: bool) -> None:
+    """A8, when all that are in the final view say that they have stopped: everything that one of them sent to another
+    was delivered there, everything started has ended, and who joined has its state."""
+    for life, record in run.stopped.items():
+        for what in record.open if life in run.views.final else ():
+            run.blame("A8", f"{named(*life)} stopped with {what}")
+    if ended:
+        for node, since in sorted(run.views.final):
+            if (node, since) not in run.stopped:
+                run.blame("A8", f"{named(node, since)} has ended, but is still in view {run.views.last}")
+    if not run.is_over():
+        return
+    for life, record in run.stopped.items():
+        if life in run.views.final and record.view < run.views.last:
+            run.blame("A8", f"{named(*life)} stopped in view {record.view}; the last one is {run.views.last}")
+    for name, group in run.groups.items():
+        for place in group.places.values() if group.origin in run.views.final else ():
+            invocation = group.invocations[place.object]
+            if place.final and not place.torn and invocation not in place.by_invocation:
+                text = f"{name} ({invocation}) was never delivered at {place.name}"
+                run.blame_missing("A8", place, invocation, text)
+    for place in run.places.values():
+        if place.final and place.ready is None:
+            run.blame("A8", f"{place.name} never got its state")
+        for instance in place.own if place.final else ():
+            if instance.ended is None:
+                run.blame("A8", f"{instance.invocation} at {place.name} never ended")

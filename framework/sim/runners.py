@@ -1,0 +1,268 @@
+"""Clients and instances of a random program: they act through the com layer as people's code would."""
+
+from collections.abc import Callable
+
+from framework.com.events import AnyEvent, Cancel, Collect, Received, Session, Submit
+from framework.ids import Node, Sid
+from framework.sim.node import SimNode
+from framework.sim.program import Act, Program
+from framework.sim.world import World
+
+Life = tuple[Node, int]
+
+
+class Runner:
+    """Runs the acts of a script, one after the other, for an instance or a client."""
+
+    def __init__(
+        self, world: World, acts: tuple[Act, ...], change: Callable[[], float], done: Callable[[], None]
+    ) -> None:
+        self.world = world
+        self.acts = acts
+        self.change = change  # when all acts are sent; says how long that takes
+        self.changed = False
+        self.done = done
+        self.next = 0
+        self.number = 1  # of the next call
+        self.later: list[tuple[int, Act]] = []  # asynchronous calls to be collected at the end
+        self.waits_for: int | None = None
+        self.gone = False  # with its node
+
+    def go(self) -> None:
+        if self.gone:
+            return
+        if self.next < len(self.acts):
+            self.world.after(self.acts[self.next].pause, self._act)
+        elif not self.changed:
+            self.changed = True
+            self.world.after(self.change(), self.go)
+        elif self.later:
+            call, act = self.later.pop(0)
+            self.waits_for = call
+            self.collect(call, act)
+        else:
+            self.done()
+
+    def _act(self) -> None:
+        if self.gone or self.next >= len(self.acts):  # it was stopped meanwhile
+            self.go()
+            return
+        act = self.acts[self.next]
+        self.next += 1
+        call = self.number
+        self.number += len(act.parts)
+        if act.kind == "sync":
+            self.waits_for = call
+        elif act.kind == "async" and act.receipt is not None:
+            self.later.append((call, act))
+        self.submit(call, act)
+        if act.kind != "sync":
+            self.go()
+
+    def received(self, call: int) -> None:
+        if call == self.waits_for:
+            self.waits_for = None
+            self.go()
+
+    def failed(self, call: int) -> None:
+        """There is no answer and never will be: that is an answer, too."""
+        self.later = [(n, act) for n, act in self.later if n != call]
+        self.received(call)
+
+    def submit(self, call: int, act: Act) -> None:
+        raise NotImplementedError
+
+    def collect(self, call: int, act: Act) -> None:
+        raise NotImplementedError
+
+
+class InstanceRunner(Runner):
+    def __init__(
+        self, node: SimNode, sid: Sid, acts: tuple[Act, ...], change: Callable[[], float], done: Callable[[], None]
+    ) -> None:
+        super().__init__(node.world, acts, change, done)
+        self.node = node
+        self.sid = sid
+        self.stopped = False
+        self.patience: float | None = None  # it waits for its last call no longer than this
+
+    def submit(self, call: int, act: Act) -> None:
+        receipt = act.receipt if act.kind == "sync" else None
+        self._step(Submit(self.sid, call, act.kind, act.transmission, act.parts, receipt))
+        if self.patience is not None and self.next == len(self.acts) and not self.later:
+            self.world.after(self.patience, lambda: self._give_up(call))
+
+    def _give_up(self, call: int) -> None:
+        if self.waits_for == call:
+            self._step(Cancel(self.sid, call))
+            self.received(call)
+
+    def stop(self) -> None:
+        """It makes no more calls, waits for none, and changes nothing; unless it has done so already."""
+        if self.changed:
+            return
+        self.stopped = True
+        self.acts = self.acts[: self.next]
+        self.later.clear()
+        if self.waits_for is not None:
+            self._give_up(self.waits_for)
+
+    def collect(self, call: int, act: Act) -> None:
+        assert act.receipt is not None
+        self._step(Collect(self.sid, call, act.receipt))
+
+    def _step(self, event: AnyEvent) -> None:
+        if not self.gone:
+            self.node.step(event)
+
+
+class ClientRunner(Runner):
+    """A client with a home node; now and then it repeats a call through another node and stays there.
+
+    When its home is lost it goes to another node that is a member and repeats there what was not answered, and what may
+    not have left, with the session that it had before each call: as a real client does (framework.orb.home)."""
+
+    def __init__(self, world: World, program: Program, name: str, home: Node, acts: tuple[Act, ...]) -> None:
+        super().__init__(world, acts, lambda: 0.0, self._finished)
+        self.program = program
+        self.name = name
+        self.home = home
+        self.sessions: dict[Life, Session] = {}  # its session at each node, the newest that it was given
+        self.before: dict[int, dict[Life, Session]] = {}  # what it had before each call
+        self.brought: set[tuple[Life, str]] = set()  # what it brought where
+        self.over = False
+        self.answered: set[int] = set()
+        self.wanted: set[int] = set()  # calls it wants the answer of
+        self.unheard: dict[int, Act] = {}  # calls of which it does not know that they have left
+        self.sent: dict[int, Act] = {}  # calls it wants the answer of
+        self.homes: dict[int, Life] = {}  # where each call was submitted last
+        self.moves = 0  # how often it had to look for a home
+        self.moving = False
+
+    def _finished(self) -> None:
+        self.over = True
+
+    def submit(self, call: int, act: Act) -> None:
+        chance = self.program.chance("repeat", self.name, call)
+        self._send(call, act)
+        wish = self.program.chance("cancel", self.name, call)
+        if act.kind != "oneway" and wish.random() < self.program.shape.cancel:
+            self.world.after(wish.uniform(0.0, 25.0), lambda: self._cancel(call))
+        if act.kind == "sync" and chance.random() < self.program.shape.repeat:
+            others = [n for n in self.world.nodes if n != self.home]
+            if others:
+                other = chance.choice(others)
+                self.world.after(chance.uniform(0.0, 15.0), lambda: self._repeat(call, act, other))
+
+    def _repeat(self, call: int, act: Act, other: Node) -> None:
+        if self.waits_for == call and self.world.nodes[other].serves:
+            self.home = other
+            self._send(call, act)
+
+    def _cancel(self, call: int) -> None:
+        """It wants no answer any more, whether it waits for it or was to collect it later."""
+        if call in self.answered:
+            return
+        self.answered.add(call)
+        self.unheard.pop(call, None)
+        if self._there(call):
+            self.world.nodes[self.homes[call][0]].step(Cancel(self.name, call))
+        self.failed(call)
+
+    def _send(self, call: int, act: Act) -> None:
+        before = self.before.setdefault(call, dict(self.sessions))
+        done = min((n for n in self.wanted if n not in self.answered), default=call)
+        if act.receipt is not None:
+            self.wanted.add(call)
+            self.sent[call] = act
+        self.unheard[call] = act
+        node = self.world.nodes[self.home]
+        if self.moving or not node.serves:  # then it waits for its turn
+            self._look_for_a_home()
+            return
+        self.homes[call] = (self.home, node.life)
+        at_once = act.kind == "sync" or self.waits_for == call
+        event = Submit(
+            self.name,
+            call,
+            act.kind,
+            act.transmission,
+            act.parts,
+            act.receipt if at_once else None,
+            None,
+            self._bring(self.homes[call], before),
+            min(done, call),
+        )
+        node.step(event)
+
+    def _bring(self, here: Life, sessions: dict[Life, Session]) -> tuple[Session, ...]:
+        """What its home does not have yet of its sessions elsewhere."""
+        new = [s for at, s in sessions.items() if at != here and (here, s.after) not in self.brought]
+        self.brought.update((here, s.after) for s in new)
+        return tuple(new)
+
+    def keep(self, node: SimNode, session: Session) -> None:
+        self.sessions[(node.name, node.life)] = session
+
+    def accepted(self, call: int) -> None:
+        """It has left: what has no answer is over with that, whatever becomes of the node."""
+        self.unheard.pop(call, None)
+
+    def collect(self, call: int, act: Act) -> None:
+        assert act.receipt is not None
+        if self._there(call):
+            self.world.nodes[self.homes[call][0]].step(Collect(self.name, call, act.receipt))
+        else:
+            self._look_for_a_home()
+
+    def answer(self, effect: Received) -> None:
+        if effect.call not in self.answered:
+            self.answered.add(effect.call)
+            self.received(effect.call)
+
+    # a home is lost
+
+    def _there(self, call: int) -> bool:
+        """Is the node still there that it was submitted to?"""
+        at = self.homes.get(call)
+        return at is not None and self.world.nodes[at[0]].serves and self.world.nodes[at[0]].life == at[1]
+
+    def _open(self) -> dict[int, Act]:
+        """What is to be repeated when a home is lost: not answered, or not known to have left."""
+        return self.unheard | {n: act for n, act in self.sent.items() if n not in self.answered}
+
+    def lost(self, node: Node) -> None:
+        if self.home == node or any(self.homes.get(call, ("", 0))[0] == node for call in self._open()):
+            self._look_for_a_home()
+
+    def _look_for_a_home(self) -> None:
+        if not self.moving:
+            self.moving = True
+            self.moves += 1
+            chance = self.program.chance("move", self.name, self.moves)
+            self.world.after(chance.uniform(1.0, 30.0), lambda: self._move(chance.random()))
+
+    def _move(self, which: float) -> None:
+        self.moving = False
+        if not self.world.nodes[self.home].serves:
+            others = [n.name for n in self.world.nodes.values() if n.serves]
+            if not others:
+                if not self.over:
+                    self._look_for_a_home()
+                return
+            self.home = others[int(which * len(others))]
+        for call, act in sorted(self._open().items()):
+            if not self._there(call):
+                self._send(call, act)
+
+    def refused(self, call: int) -> None:
+        """Nobody is left to perform it: it takes that for an answer, or tries again later."""
+        chance = self.program.chance("refused", self.name, call, self.moves)
+        self.homes.pop(call, None)
+        if chance.random() < 0.5:
+            self._look_for_a_home()
+            return
+        self.unheard.pop(call, None)
+        if call not in self.answered:
+            self.answered.add(call)
+            self.failed(call)

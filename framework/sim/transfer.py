@@ -1,0 +1,96 @@
+"""How a node that has joined gets the state of its replicas, as far as it is not the com layer's: asking and carrying.
+
+It asks one donor after the other until it has what it needs. What is asked and what is given takes its time, and is
+lost where two nodes do not reach each other, or one of them crashes.
+"""
+
+from collections import deque
+from random import Random
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from framework.com.core import Com
+from framework.com.events import Give, Snapshot, Take
+from framework.ids import Node, Replica, node_of, object_of, replica
+from framework.sim.node import SimNode, State
+
+if TYPE_CHECKING:
+    from framework.sim.world import World
+
+
+class Parcel(msgspec.Struct):
+    """A state on its way. Without a ticket it is the initial one."""
+
+    state: State = None
+    ticket: str = ""
+
+
+class Transfers:
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self._arrived: dict[Replica, deque[Parcel]] = {}  # in the order of their Take
+
+    def begin(self, node: SimNode) -> None:
+        """A life begins: it asks for the state of its replicas."""
+        assert node.com is not None
+        self._arrived = {r: parcels for r, parcels in self._arrived.items() if node_of(r) != node.name}
+        for mine in node.com.unready:
+            self._ask(node, node.life, mine, Random(f"{self.world.seed}/transfer/{mine}/{node.life}"), 0)
+
+    def _ask(self, node: SimNode, life: int, mine: Replica, chance: Random, turn: int) -> None:
+        """The next donor, until somebody has given."""
+        if node.com is None or node.life != life or mine not in node.com.unready:
+            return
+        donors = node.com.unready[mine]
+        if self._begins(node, mine):
+            self._bring(node, mine, Parcel(), b"")
+        elif donors:
+            theirs = replica(object_of(mine), donors[turn % len(donors)])
+            self.world.after(chance.uniform(1.0, 10.0), lambda: self._give(theirs, node.name, life))
+        self.world.after(chance.uniform(40.0, 200.0), lambda: self._ask(node, life, mine, chance, turn + 1))
+
+    def _begins(self, node: SimNode, mine: Replica) -> bool:
+        """Nobody has a state to give, and this one is the oldest of those who want one: it begins with the initial."""
+        waiting: list[tuple[int, Node]] = []
+        for other in self.world.directory.objects[object_of(mine)].replicas:
+            host = self.world.nodes[node_of(other)]
+            if host.com is not None and other not in host.com.unready:
+                return False
+            if host.com is not None:
+                waiting.append((host.life, host.name))
+        return min(waiting) == (node.life, node.name)
+
+    def _give(self, theirs: Replica, to: Node, life: int) -> None:
+        donor = self.world.nodes[node_of(theirs)]
+        if donor.com is not None and self.world.reaches(to, donor.name) and theirs not in donor.com.unready:
+            donor.step(Give(theirs, to, life))
+
+    def send(self, donor: SimNode, effect: Snapshot) -> None:
+        """The state as it is at this very moment."""
+        parcel = Parcel(self.world.performer.copy(effect.replica), donor.recorder.ticket(effect.replica))
+        starts, life = self.world.nodes[effect.to].starts, donor.view.life(effect.to)
+
+        def arrive() -> None:
+            node = self.world.nodes[effect.to]
+            mine = replica(object_of(effect.replica), effect.to)
+            if node.starts == starts and node.life == life and self.world.reaches(donor.name, node.name):
+                self._bring(node, mine, parcel, effect.part)
+
+        chance = Random(f"{self.world.seed}/parcel/{parcel.ticket}/{effect.to}")
+        self.world.after(chance.uniform(1.0, 80.0), arrive)
+
+    def _bring(self, node: SimNode, mine: Replica, parcel: Parcel, part: bytes) -> None:
+        if node.com is not None:
+            self._arrived.setdefault(mine, deque()).append(parcel)
+            node.step(Take(mine, part))
+
+    def adopt(self, node: SimNode, com: Com, event: Take) -> bool:
+        """The moment in which the node takes it. False if it has a state already: it was asked for twice."""
+        parcel = self._arrived[event.replica].popleft()
+        if event.replica not in com.unready:
+            return False
+        if parcel.ticket:
+            self.world.performer.adopt(event.replica, parcel.state)
+        node.recorder.adopt(round(self.world.now, 3), event.replica, parcel.ticket)
+        return True
