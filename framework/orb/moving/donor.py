@@ -1,8 +1,8 @@
 """The side that has a state to give.
 
-A joiner asks with ``Fetch``. If nothing has been captured for it, ``wanted`` is called with the replica, the
-joiner and its life: the com layer finds the moment, and what is captured then comes by ``offer``. It is kept until the joiner has it, a newer one comes, or nobody has read
-from it for a while; until then a stream that broke goes on where it was.
+A joiner asks with ``Fetch``. If nothing has been captured for it, ``wanted`` is called with the replica, the joiner and
+its life: the com layer finds the moment, and what is captured then comes by ``offer``. It is kept until the joiner has
+it, a newer one comes, or nobody has read from it for a while; until then a stream that broke goes on where it was.
 """
 
 import asyncio
