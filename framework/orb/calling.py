@@ -107,7 +107,7 @@ class Calling:
         limit = act.timeout
         if limit is None:
             limit = self._timeout
-            act = Act(act.kind, act.parts, act.transmission, act.receipt, act.wait, limit)
+            act = Act(act.kind, act.parts, act.transmission, act.receipt, act.wait, limit, act.stale)
         pending = Pending(act, settle, limit)
         with self._mutex:
             number = self._next

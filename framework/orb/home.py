@@ -169,7 +169,38 @@ class Home(Calling):
                     return
                 raise NotReached(self._why) from None
             self._max_message, self._distrusted = welcome.max_message, 0
+            if welcome.why:
+                self._why = f"{address}: {welcome.why}"
+                await self._read_stale(stream)
+                raise NotReached(self._why)
             await self._live(stream, welcome.node)
+
+    async def _read_stale(self, stream: Any) -> None:
+        """A node that takes no calls now reads what may be stale. What it does not answer, another one may."""
+        with self._mutex:
+            wanted = {n: p for n, p in self._calls.items() if p.act.stale and p.failed is None}
+            self._out.clear()
+            for number, pending in wanted.items():
+                self._send(number, pending)
+            waiting, self._out, self._rung = self._out, [], False
+        if not wanted:
+            return
+        try:
+            async with asyncio.timeout(FIRST_ANSWER):
+                for ready in packets(waiting, self._max_message):
+                    await stream.write(ready)
+                while wanted.keys() & self._calls.keys():
+                    packet = await stream.read()
+                    if packet is grpc.aio.EOF:
+                        return
+                    for data in packet.messages:
+                        message = to_client(data)
+                        if isinstance(message, Refused) and message.error == Unavailable.__name__:
+                            wanted.pop(message.number, None)
+                        else:
+                            self._take(message)
+        except (grpc.aio.AioRpcError, TimeoutError, BadMessage, asyncio.InvalidStateError) as error:
+            log.info("no stale read: %s", _detail(error))
 
     def _refused_by(self, address: str, error: BaseException) -> bool:
         """A node does not let us in, or none is what it should be: then it is no use to go on trying."""

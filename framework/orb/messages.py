@@ -35,6 +35,7 @@ class Act(msgspec.Struct, array_like=True, frozen=True):
     receipt: Receipt | None = None
     wait: bool = True  # wait for the receipt at once
     timeout: float | None = None
+    stale: bool = False  # read at the home node, without order
 
 
 class Envelope(msgspec.Struct, array_like=True, frozen=True):
@@ -69,6 +70,14 @@ class Look(msgspec.Struct, array_like=True, frozen=True, tag=4):
     what: Literal["objects", "status"]
 
 
+class Change(msgspec.Struct, array_like=True, frozen=True, tag=7):
+    """An administrator wants a node out of the group. It is told when that has begun."""
+
+    number: int
+    what: Literal["leave", "evict"]
+    node: str
+
+
 class Bye(msgspec.Struct, array_like=True, frozen=True, tag=5):
     pass
 
@@ -83,6 +92,7 @@ class Welcome(msgspec.Struct, array_like=True, frozen=True, tag=1):
     node: str
     view: int
     max_message: int = MAX_MESSAGE  # what the node takes at once
+    why: str = ""  # it takes no calls now, but for stale reads; questions it answers
 
 
 class Answer(msgspec.Struct, array_like=True, frozen=True, tag=2):
@@ -111,7 +121,7 @@ class Left(msgspec.Struct, array_like=True, frozen=True, tag=5):
     session: Session
 
 
-ToNode = Hello | Call | Collect | Look | Bye | Cancel
+ToNode = Hello | Call | Collect | Look | Bye | Cancel | Change
 ToClient = Welcome | Answer | Refused | Told | Left
 
 encode = msgspec.msgpack.Encoder().encode

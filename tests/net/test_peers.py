@@ -31,7 +31,7 @@ class Member:
         directory = Directory(View(1, tuple(map(Node, names))), [Placement("echo", Relation([("e", "e")]), names)])
         self.com = Com(self.name, directory)
         self.addresses = {Node(n): a for n, a in addresses.items()}
-        self.peers = Peers(self.name, self.addresses, 1, self)
+        self.peers = Peers(self.name, self.addresses, self)
         self.performed = []
         self.received = asyncio.Queue()
         self.server = None
@@ -142,8 +142,8 @@ def test_a_peer_that_comes_later_is_found(ports):
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(("who", "view", "fault"), [("x", 1, "not a peer"), ("n3", 1, "dials"), ("n1", 2, "view 2")])
-def test_a_wrong_hello_is_refused(ports, who, view, fault):
+@pytest.mark.parametrize(("who", "fault"), [("x", "not a peer"), ("n3", "dials")])
+def test_a_wrong_hello_is_refused(ports, who, fault):
     async def run():
         numbers = ports(3)
         addresses = {f"n{i + 1}": f"127.0.0.1:{p}" for i, p in enumerate(numbers)}
@@ -151,7 +151,7 @@ def test_a_wrong_hello_is_refused(ports, who, view, fault):
         await b.serve()
         try:
             async with grpc.aio.insecure_channel(addresses["n2"]) as channel:
-                call = LinkStub(channel).Exchange(metadata=hello(Node(who), view))
+                call = LinkStub(channel).Exchange(metadata=hello(Node(who)))
                 with pytest.raises(grpc.aio.AioRpcError) as caught:
                     await asyncio.wait_for(call.read(), WAIT)
                 assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
@@ -167,7 +167,7 @@ def test_garbage_ends_the_stream_and_nothing_else(ports):
         async with pair(ports(2)) as (a, b):
             await a.call(1, b"1")
             async with grpc.aio.insecure_channel(b.addresses[Node("n2")]) as channel:
-                call = LinkStub(channel).Exchange(metadata=hello(Node("n1"), 1))
+                call = LinkStub(channel).Exchange(metadata=hello(Node("n1")))
                 await call.write(Frame(data=b"garbage"))
                 async with asyncio.timeout(WAIT):
                     while await call.read() is not grpc.aio.EOF:
