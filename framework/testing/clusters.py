@@ -177,6 +177,10 @@ class Cluster:
         member.ask_to_stop(leave=True)
         member.wait_stopped()
 
+    def wait_stopped(self, node: str) -> None:
+        """Until a node has ended that was asked to in another way, for example by ``obo leave``."""
+        self._running(node).wait_stopped()
+
     def restart(self, node: str) -> None:
         """A node that has ended is started again; returns when it is a member of the group."""
         member = self._find(node)
