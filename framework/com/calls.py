@@ -209,7 +209,8 @@ class Calls:
         if caller.version < self.com.view:
             call.lose([node_of(d) for d in call.dests if lives.gone(d, caller.version)])
         if lives.pending:
-            call.waive([d for d in call.dests if d in lives.pending])
+            ready = {object_of(d) for d in call.dests if d not in lives.pending}
+            call.waive([d for d in call.dests if d in lives.pending and object_of(d) in ready])
 
     def session(self, client: str) -> Session | None:
         """What a client keeps of its session here; None before its first call has left."""

@@ -7,8 +7,8 @@ before this instance has ended (framework.com.handover), and would be waited for
 instance like everybody else; only the receipt does without it. So all replicas of the caller judge alike, whichever
 view each of them is in.
 
-Nor does an instance wait for a replica that is known to have no state yet: that one may wait for the instance to end.
-And replicas of a caller must come to the same result whichever view they are in: so an instance takes what it can get,
+Nor does an instance wait for a replica that is known to have no state yet, as long as others of that object can answer:
+that one may wait for the instance to end. And replicas of a caller must come to the same result whichever view they are in: so an instance takes what it can get,
 as long as one replica of each object answers.
 """
 
@@ -38,8 +38,6 @@ def present(com: "Com", event: Submit, version: int) -> Submit:
                 f"{part.object}: {len(count)} of its replicas {', '.join(asked.replicas)} can be reached, {least} "
                 f"{'is' if least == 1 else 'are'} needed; {_view(com)}"
             )
-        if nested and all(r in com.lives.pending for r in count):
-            raise Unavailable(f"{part.object}: {', '.join(count)} has no state yet")
     source = receipt.source if receipt is not None else None
     if source is not None and not nested and com.lives.gone(source, version):
         raise Unavailable(f"{source} cannot be reached; {_view(com)}")
