@@ -56,7 +56,7 @@ class Calls:
         self._check_kinds(event)
         self._check_submit(event, caller)
         if self.com.view > 1 or len(self.com.lives.view.members) < len(self.com.directory.nodes):
-            event = present(self.com, event, caller.version if caller is not None else self.com.view)
+            event = present(self.com, event)
         if caller is None:
             assert isinstance(event.caller, str)
             if event.caller in self._backlog or self._congested(event):
@@ -206,11 +206,10 @@ class Calls:
     def _without_joiners(self, caller: Caller, call: Call) -> None:
         """See framework.com.present."""
         lives, call.nested = self.com.lives, True
-        if caller.version < self.com.view:
-            call.lose([node_of(d) for d in call.dests if lives.gone(d, caller.version)])
-        if lives.pending:
-            ready = {object_of(d) for d in call.dests if d not in lives.pending}
-            call.waive([d for d in call.dests if d in lives.pending and object_of(d) in ready])
+        late = [d for d in call.dests if d in lives.pending or lives.gone(d, caller.version)]
+        if late:
+            ready = {object_of(d) for d in call.dests if d not in late}
+            call.waive([d for d in late if object_of(d) in ready])
 
     def session(self, client: str) -> Session | None:
         """What a client keeps of its session here; None before its first call has left."""
@@ -283,7 +282,7 @@ class Calls:
     def _send_late(self, client: str, event: Submit) -> None:
         """What has waited may have lost its destinations meanwhile."""
         try:
-            self._send(self._session(client), present(self.com, event, self.com.view))
+            self._send(self._session(client), present(self.com, event))
         except Unavailable:
             if event.receipt is not None:
                 self.com.tell(Received(self._session(client).sid, client, event.call, None, event.receipt, (), False))
