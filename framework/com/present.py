@@ -9,6 +9,9 @@ for in vain. It gets the requests of the instance like everybody else; only the 
 Nor does it wait for a replica that is known to have no state yet, as long as others can answer: that one may wait for
 the instance to end. And replicas of a caller must come to the same result, whichever view each of them is in: so an
 instance takes what it can get, as long as one replica of each object answers.
+
+What is sent to several destinations goes to one replica of each object at least that has a state: else the state that
+the others will get may already have what comes after it.
 """
 
 from typing import TYPE_CHECKING
@@ -27,6 +30,7 @@ def present(com: "Com", event: Submit) -> Submit:
     """The same call, to those replicas that are in the view. Unavailable if they are too few."""
     nested = not isinstance(event.caller, str) and event.kind != "oneway"
     parts = tuple([_there(com, part) for part in event.parts])
+    many = sum(len(part.replicas) for part in parts) > 1
     receipt = event.receipt
     least = receipt.r if receipt is not None and receipt.way == "quorum" and not nested else 1
     for part, asked in zip(parts, event.parts, strict=True):
@@ -35,6 +39,8 @@ def present(com: "Com", event: Submit) -> Submit:
                 f"{part.object}: {len(part.replicas)} of its replicas {', '.join(asked.replicas)} can be reached, {least} "
                 f"{'is' if least == 1 else 'are'} needed; {_view(com)}"
             )
+        if many and all(r in com.lives.pending for r in part.replicas):
+            raise Unavailable(f"{part.object}: {', '.join(part.replicas)} has no state yet; call more of its replicas")
     source = receipt.source if receipt is not None else None
     if source is not None and not nested and node_of(source) not in com.lives.view.members:
         raise Unavailable(f"{source} cannot be reached; {_view(com)}")
