@@ -24,6 +24,7 @@ class Call:
         "dests",
         "got",
         "group",
+        "nested",
         "number",
         "objects",
         "receipt",
@@ -44,7 +45,8 @@ class Call:
         self.received = False  # the receipt is over: what comes now is not received
         self.silent: set[ObjectName] = {object_of(d) for d in self.dests}  # objects that have not answered at all
         self.objects = len(self.silent)  # a pcast takes a call number for each
-        self.waived: tuple[Replica, ...] = ()  # counts as if it had answered
+        self.nested = False
+        self.waived: tuple[Replica, ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -72,23 +74,18 @@ class Call:
         self.waived = tuple(dests)
         self.dests = tuple([d for d in self.dests if d not in dests])
 
-    def _least(self, name: ObjectName) -> int:
-        """How many responses of this object are needed."""
-        assert self.receipt is not None
-        waived = sum(object_of(d) == name for d in self.waived)
-        return max(1, self.receipt.r - waived) if self.receipt.way == "quorum" else 1
-
     @property
     def hopeless(self) -> bool:
         """Can its receipt never be complete, because destinations have departed?"""
         if len(self.dests) == len(self.seqs) or self.receipt is None:
             return False
-        if self.receipt.source is not None:
+        if self.receipt.source is not None and not self.nested:
             return self.receipt.source not in self.dests
         if self.receipt.way == "drec":
             return not self.dests
+        least = self.receipt.r if self.receipt.way == "quorum" and not self.nested else 1
         left = [object_of(d) for d in self.dests]
-        return any(left.count(o) < self._least(o) for o in {object_of(d) for d in self.seqs})
+        return any(left.count(o) < least for o in {object_of(d) for d in self.seqs})
 
     def significant(self) -> tuple[Response, ...] | None:
         """The responses that complete the receipt, the most significant one last; None while it is incomplete.
@@ -99,7 +96,7 @@ class Call:
             return tuple(self.got.values()) or None
         if self.hopeless:
             return None
-        if self.receipt.source is not None:  # srec: from this one, whoever else has answered
+        if self.receipt.source in self.dests:  # srec: from this one, whoever else has answered
             wanted = self.got.get(self.receipt.source)
             return (wanted,) if wanted is not None else None
         got: list[Replica] = []
@@ -110,10 +107,15 @@ class Call:
         return None
 
     def _complete(self, got: Sequence[Replica]) -> bool:
+        """Replicas of a caller must come to the same result, also if one of them had all responses and another one lost
+        a destination before. Replicas of the callee answer alike. So a nested call that has lost some of its
+        destinations does with those that are left."""
         assert self.receipt is not None
-        if self.receipt.way == "quorum" and self.waived:
-            names = [object_of(g) for g in got]
-            return all(names.count(o) >= self._least(o) for o in {object_of(d) for d in self.seqs})
+        if self.nested and self.receipt.source is not None:
+            return bool(got)
+        if self.nested and self.receipt.way == "quorum":
+            names, left = [object_of(g) for g in got], [object_of(d) for d in self.dests]
+            return all(names.count(o) >= min(self.receipt.r, left.count(o)) for o in set(left))
         return receipts.complete(self.receipt, self.dests, got)
 
 

@@ -205,11 +205,12 @@ class Calls:
 
     def _without_joiners(self, caller: Caller, call: Call) -> None:
         """See framework.com.present."""
-        lives = self.com.lives
+        lives, call.nested = self.com.lives, True
         if caller.version < self.com.view:
             call.lose([node_of(d) for d in call.dests if lives.gone(d, caller.version)])
         if lives.pending:
-            call.waive([d for d in call.dests if d in lives.pending])
+            ready = {object_of(d) for d in call.dests if d not in lives.pending}
+            call.waive([d for d in call.dests if d in lives.pending and object_of(d) in ready])
 
     def session(self, client: str) -> Session | None:
         """What a client keeps of its session here; None before its first call has left."""
@@ -375,8 +376,23 @@ class Calls:
         got = call.significant()
         if got is not None:
             self._receive(caller, call, got, True)
-        elif call.hopeless:
+        elif call.hopeless and not self._comes_back(caller, call):
             self._receive(caller, call, tuple(call.got.values()), False)
+
+    def _comes_back(self, caller: Caller, call: Call) -> bool:
+        """Is a call that came back from this one still to be performed here? Other replicas of the caller performed it
+        while they waited."""
+        if not isinstance(caller, Instance):
+            return False
+        calls = range(call.number, call.number + call.objects)
+        return self.com.hosts[caller.sid.replica].order.comes_back(caller.entry, calls)
+
+    def look_again(self, instances: Collection[Instance]) -> None:
+        """Something has been performed or is void: calls without hope may be given up now."""
+        for instance in tuple(instances):
+            for call in tuple(instance.calls.values()):
+                if call.receipt is not None and call.hopeless:
+                    self._look(instance, call)
 
     def _receive(self, caller: Caller, call: Call, got: tuple[Response, ...], complete: bool) -> None:
         assert call.receipt is not None

@@ -287,6 +287,8 @@ class Host:
         if self.order.closed:
             self.com.handover.look(self)
         self.flush()
+        if self.com.view > 1 and request.chain:
+            self.com.calls.look_again([i for i in self.com.instances.values() if i.sid.replica == self.replica])
 
     def _commit(self, instance: Instance, request: Request) -> None:
         """What later conflicting instances inherit. Nothing from one that conflicts with nobody, nor from one that

@@ -173,6 +173,20 @@ class Order(Before):
             return Reason(f"its predecessor {undelivered} is not delivered", (undelivered,))
         return conflict(self.ahead.blocker(entry))
 
+    def comes_back(self, ancestor: Entry, calls: range) -> bool:
+        """Does a request that came back from one of these calls of a running instance wait here, or is it running?"""
+        assert ancestor.invocation is not None
+        depth = len(ancestor.invocation.path)
+        known = [*self.entries.values(), *self.ahead.performing.values()]
+        return any(
+            ancestor.invocation in e.line
+            and not e.void
+            and e.invocation is not None
+            and e.invocation.path[depth] in calls
+            for e in known
+            if e is not ancestor and (not e.started or e.invocation in self.ahead.performing)
+        )
+
     def forget(self, entry: Entry) -> None:
         """A request that is void: it is announced and will never come, or can never be agreed."""
         del self.entries[entry.group]

@@ -7,8 +7,9 @@ before this instance has ended (framework.com.handover), and would be waited for
 instance like everybody else; only the receipt does without it. So all replicas of the caller judge alike, whichever
 view each of them is in.
 
-Nor does an instance wait for a replica that is known to have no state yet: that one may wait for the instance to end.
-In a quorum it counts as if it had answered: the state that it will get has what the others have performed.
+Nor does an instance wait for a replica that is known to have no state yet, as long as others of that object can answer:
+that one may wait for the instance to end. And replicas of a caller must come to the same result whichever view they are in: so an instance takes what it can get,
+as long as one replica of each object answers.
 """
 
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ def present(com: "Com", event: Submit, version: int) -> Submit:
     nested = not isinstance(event.caller, str) and event.kind != "oneway"
     parts = tuple([_there(com, part) for part in event.parts])
     receipt = event.receipt
-    least = receipt.r if receipt is not None and receipt.way == "quorum" else 1
+    least = receipt.r if receipt is not None and receipt.way == "quorum" and not nested else 1
     for part, asked in zip(parts, event.parts, strict=True):
         count = [r for r in part.replicas if not com.lives.gone(r, version)]
         if len(count) < least:
@@ -37,13 +38,9 @@ def present(com: "Com", event: Submit, version: int) -> Submit:
                 f"{part.object}: {len(count)} of its replicas {', '.join(asked.replicas)} can be reached, {least} "
                 f"{'is' if least == 1 else 'are'} needed; {_view(com)}"
             )
-        if nested and all(r in com.lives.pending for r in count):
-            raise Unavailable(f"{part.object}: {', '.join(count)} has no state yet")
     source = receipt.source if receipt is not None else None
-    if source is not None and com.lives.gone(source, version):
+    if source is not None and not nested and com.lives.gone(source, version):
         raise Unavailable(f"{source} cannot be reached; {_view(com)}")
-    if nested and source in com.lives.pending:
-        raise Unavailable(f"{source} has no state yet")
     return msgspec.structs.replace(event, parts=parts)
 
 

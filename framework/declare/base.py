@@ -7,7 +7,7 @@ are kept in the class, so a decorator that builds the class anew (``dataclass(sl
 or below.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Never, TypeVar
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from framework.declare.environment import current
 from framework.declare.marks import mark_of
 from framework.declare.matrix import Row, Rows, check_rows, relation
 from framework.declare.model import Declaration, Method
+from framework.declare.portable import decoded, encoded
 from framework.errors import DeclarationError
 
 _ROWS = "_obo_rows"
@@ -45,6 +46,26 @@ class Object:
     def uuid(self) -> UUID:
         """A new identifier; the same on every replica, unlike ``uuid.uuid4()``."""
         return current("uuid()").uuid()
+
+    def get_state(self) -> Iterable[bytes]:
+        """The state for another replica, in chunks: all attributes, unless a class overrides this and ``set_state``.
+
+        Called between two methods, never while one that changes the object is performed. What it gives is the state at
+        the moment of the call, although it may be read later, in another thread, while methods are performed again.
+        This one gives it complete. An override that gives it bit by bit must read from something that does not change
+        meanwhile: a transaction with a snapshot, a file that is only ever replaced. In a generator, what stands before
+        the first ``yield`` is done at the moment of the call, and what follows it later.
+        """
+        return list(encoded(self))
+
+    def set_state(self, chunks: Iterable[bytes]) -> None:
+        """Take over what ``get_state`` gave at another replica: the same chunks in the same order.
+
+        Called on an object that was just made and is not used yet. If it raises, that object is thrown away.
+        """
+        state = decoded(self, chunks)
+        vars(self).clear()
+        vars(self).update(state)
 
 
 T = TypeVar("T", bound=Object)

@@ -13,7 +13,7 @@ from framework.errors import DeclarationError
 
 #: Names that objects and proxies have for themselves: ``self.orb``, ``bank.deposit.submit`` and so on.
 OWN = frozenset({"orb", "now", "random", "uuid"})
-RESERVED = OWN | {"submit", "request", "oneway", "with_"}
+RESERVED = OWN | {"submit", "request", "oneway", "with_", "get_state", "set_state"}
 
 
 def methods_of(cls: type, root: type, inherited: Mapping[str, Method]) -> dict[str, Method]:

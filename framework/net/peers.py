@@ -7,20 +7,21 @@ once, loudly, and so is its return.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from typing import Any
 
 import grpc
 import grpc.aio
 from tenacity import AsyncRetrying, RetryCallState, wait_random_exponential
 
-from framework.errors import BadMessage
+from framework.errors import Aborted, BadMessage, OboError
 from framework.ids import Node
 from framework.net import options
 from framework.net.line import Driver, Line
 from framework.net.pieces import reader, writer
 from framework.net.security import OPEN, Credentials, distrust, peer_fault
-from framework.net.wire.com_pb2 import Explanation, Question
+from framework.net.wire.com_pb2 import Explanation, FetchChunk, FetchWish, Question
 from framework.net.wire.com_pb2_grpc import LinkServicer, LinkStub, add_LinkServicer_to_server
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,10 @@ _BACKOFF = wait_random_exponential(multiplier=0.05, max=1.0)
 
 class NotReached(Exception):
     """No stream could be made; try again."""
+
+
+class SaysNo(NotReached):
+    """The peer was reached, and does not do what it was asked for."""
 
 
 class Peers:
@@ -53,6 +58,7 @@ class Peers:
         self._credentials = credentials
         self.lines = {peer: Line(peer, driver) for peer in addresses if peer != node}
         self.explain: Callable[[bytes], bytes] = _explains_nothing  # answers a peer's question
+        self.give: Callable[[Node, FetchWish], AsyncGenerator[FetchChunk, None]] = _gives_nothing  # a state, to a peer
         self._stopping = False
         self._dialling: list[asyncio.Task[None]] = []
 
@@ -149,6 +155,31 @@ class Peers:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
             raise
 
+    # states
+
+    async def fetch(self, peer: Node, wish: FetchWish) -> AsyncGenerator[FetchChunk, None]:
+        """What ``give`` of a peer yields. On a connection of its own: calls do not queue behind it."""
+        if peer not in self._addresses:
+            raise SaysNo(f"no node has the name {peer!r}")
+        try:
+            async with self._credentials.channel(self._addresses[peer], self._max_message, peer) as channel:
+                async for chunk in LinkStub(channel).Fetch(wish, metadata=hello(self.node, self._view)):
+                    yield chunk
+        except grpc.aio.AioRpcError as error:
+            kind = SaysNo if error.code() is grpc.StatusCode.NOT_FOUND else NotReached
+            raise kind(_detail(error)) from None
+
+    async def given(self, wish: FetchWish, context: Any) -> AsyncGenerator[FetchChunk, None]:
+        peer = await self._admit(context, False)
+        try:
+            async with aclosing(self.give(peer, wish)) as chunks:  # the peer may hang up half way
+                async for chunk in chunks:
+                    yield chunk
+        except Aborted as error:  # ask again, and there is another one
+            await context.abort(grpc.StatusCode.ABORTED, str(error))
+        except OboError as error:
+            await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
+
     # accepting
 
     async def accept(self, context: Any) -> None:
@@ -191,9 +222,19 @@ class _Acceptor(LinkServicer):
     async def Explain(self, request: Question, context: Any) -> Explanation:  # noqa: N802
         return await self._peers.asked(request, context)
 
+    async def Fetch(self, request: FetchWish, context: Any) -> AsyncGenerator[FetchChunk, None]:  # noqa: N802
+        async with aclosing(self._peers.given(request, context)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
 
 def _explains_nothing(question: bytes) -> bytes:
     raise BadMessage("nobody answers questions here")
+
+
+async def _gives_nothing(peer: Node, wish: FetchWish) -> AsyncGenerator[FetchChunk, None]:
+    raise BadMessage("nobody gives states here")
+    yield
 
 
 def hello(node: Node, view: int) -> tuple[tuple[str, str], ...]:

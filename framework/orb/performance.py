@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -35,6 +35,17 @@ class Resident:
         self.lane = Lane(workers)
         self.lending = threading.Lock()
         self.performed = 0
+
+    def adopt(self, chunks: Iterable[bytes]) -> None:
+        """Take over the state of another replica, or raise and stay as it was. While nothing is performed here; it
+        takes time in proportion to the state, so call it in a thread."""
+        fresh = type(self.object)()
+        fresh.set_state(chunks)
+        state = vars(self.object)
+        state.clear()
+        state.update(vars(fresh))
+        vars(fresh).clear()  # what nobody else holds can be tracked
+        self.tracker.look_again()
 
 
 class Stage:

@@ -150,7 +150,7 @@ class Oracle(Replay):
         place.by_invocation[invocation] = instance
         since = place.agreed.get(r.group, r.i)
         if r.i > since + 1:
-            place.waited.append((instance, since))
+            place.waited.append((instance, since, r.view))
         place.delivered |= self.of_invocation[invocation]
         self.callers[r.sid] = instance
 
@@ -242,7 +242,8 @@ class Oracle(Replay):
         lives = {replica: place.life for replica, place in group.places.items()}
         gone = [at for at, life in lives.items() if life[1] > since or not self.views.has(r.view, life)]
         got = [replica for replica, _ in r.received]
-        if r.complete and not satisfied(r.receipt, group.dests, got, gone, group.waived):
+        nested = caller.group is not None
+        if r.complete and not satisfied(r.receipt, group.dests, got, {*gone, *group.waived}, nested):
             self.blame("P0 §3.2", f"{r.sid} completed {r.receipt} of {r.group} with {r.received}")
         for place, status in self._answers(r):
             done = place.by_invocation.get(group.invocations[place.object])
@@ -301,15 +302,17 @@ class Oracle(Replay):
             return
         place.ready = r.view
         if not r.ticket:
+            place.history = self.life[1]
             return
         replica, since, i = parse_ticket(r.ticket)
         self.verdict.adopted += 1
         if place.torn:
             return
         donor = self.places[named(replica, since)]
+        place.donor = (donor.name, i)
         taken = donor.performed[: donor.adopted]
         taken += [p for p in donor.own if p.ended is not None and p.ended.i <= i]
-        place.torn = donor.torn
+        place.history, place.torn = donor.history, donor.torn
         place.adopted = len(taken)
         place.performed = taken
         place.by_invocation = {p.invocation: p for p in taken}

@@ -31,7 +31,8 @@ def _uniform(run: Facts) -> None:
                 continue
             for dest in group.places.values():
                 invocation = group.invocations[dest.object]
-                if dest.final and not dest.torn and invocation not in dest.by_invocation:
+                known = dest.final and dest.ready is not None and not dest.torn  # who never got a state: A8
+                if known and invocation not in dest.by_invocation:
                     text = f"{place.name} delivered {group.name} ({invocation}) after agreement, {dest.name} never did"
                     run.blame_missing("A5", dest, invocation, text)
 
@@ -46,7 +47,8 @@ def _order(run: Facts) -> None:
         for instance in filter(_after_agreement, gone.own):
             assert instance.group is not None
             for dest in instance.group.places.values():
-                if dest.final and dest.object == gone.object and instance.invocation in dest.by_invocation:
+                alike = dest.object == gone.object and dest.history == gone.history
+                if dest.final and alike and instance.invocation in dest.by_invocation:
                     _earlier(run, gone, index, instance, dest)
 
 

@@ -49,6 +49,8 @@ def _reversed(place: Place, a: Performed, b: Performed, other: Place, at: dict[s
     if x is None or y is None or x < y:
         return False
     a2, b2 = other.performed[x], other.performed[y]
+    if place.history != other.history:
+        return False  # one of the two objects has lost its state: what it performs again is not what it had performed
     return other.conflict(a2.footprint, b2.footprint) and _common(a, b, other) and _common(a2, b2, place)
 
 
@@ -74,12 +76,13 @@ def _compatible(run: Facts) -> None:
 
 def _needless(run: Facts) -> None:
     """Compatible calls never wait for each other: one that brought no context and was agreed on, but not started at
-    once, must have had a conflicting one before it; or a state was being taken or awaited meanwhile."""
+    once, must have had a conflicting one before it; or a state was awaited here, or asked for: a replica may hold
+    requests back until nothing runs, to give it, and let them go again."""
     for place in run.places.values():
-        for instance, since in place.waited:
+        for instance, since, view in place.waited:
             if instance.group is None or instance.group.entries:
                 continue
-            if any(since < i < instance.start for i in place.pauses):
+            if any(since < i < instance.start for i in place.pauses) or run.is_asked(place, view, since):
                 continue
             if not any(
                 (other.name not in place.over or place.over[other.name].i > since)
@@ -94,8 +97,8 @@ def _states(run: Facts) -> None:
     """A7: same requests that change it, same state, at all that are in the final view."""
     seen: dict[tuple[str, frozenset[str]], tuple[str, str]] = {}
     for place in run.places.values():
-        if not place.states or not place.final or place.torn:
-            continue
+        if not place.states or not place.final or place.torn or any(p.ended is None for p in place.own):
+            continue  # with an instance that still runs the state is none in between two requests
         record = place.states[-1]
         done = frozenset(p.invocation for p in place.performed if p.ended and p.ended.committed and p.changes)
         digest, where = seen.setdefault((place.object, done), (record.digest, place.name))
@@ -140,7 +143,8 @@ def judge_liveness(run: Facts, ended: bool) -> None:
     for name, group in run.groups.items():
         for place in group.places.values() if group.origin in run.views.final else ():
             invocation = group.invocations[place.object]
-            if place.final and not place.torn and invocation not in place.by_invocation:
+            known = place.final and place.ready is not None and not place.torn
+            if known and invocation not in place.by_invocation:
                 text = f"{name} ({invocation}) was never delivered at {place.name}"
                 run.blame_missing("A8", place, invocation, text)
     for place in run.places.values():

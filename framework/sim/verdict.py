@@ -105,7 +105,9 @@ class Place:
         self.conflicts = {pair for a, b in placed.conflicts for pair in ((a, b), (b, a))}
         self.final = final  # is this life in the final view?
         self.ready = 0 if life[1] == 1 else None  # since which version it has a state
+        self.history = 0  # 0: from the beginning of the run; else the version in which it began with nothing
         self.torn = False  # nobody has written down what it adopted
+        self.donor = ("", 0)  # who gave it its state, with which record
         self.adopted = 0  # so many of the first it performed are what it adopted
         self.performed: list[Performed] = []
         self.by_invocation: dict[str, Performed] = {}
@@ -117,7 +119,9 @@ class Place:
         self.agreed: dict[str, int] = {}  # by group: counter of the record
         self.over: dict[str, Record] = {}  # by group: when it ended, or was found to be a copy
         self.pauses: list[int] = []  # counters of records: a view was installed, a state taken or adopted
-        self.waited: list[tuple[Performed, int]] = []  # not started at once when agreed: since when
+        self.waited: list[
+            tuple[Performed, int, int]
+        ] = []  # not started at once when agreed: since when, until which view
 
     @property
     def own(self) -> list[Performed]:
@@ -172,6 +176,18 @@ class Facts:
         places = self.places.values()
         return [p for p in places if p.object == name and p.final and p.ready is not None and not p.torn]
 
+    def is_asked(self, place: Place, view: int, since: int) -> bool:
+        """May somebody who joined be waiting for the state of this replica? Not if all that are in this view had got it
+        from here before."""
+        return any(
+            other.object == place.object
+            and other.life[1] > 1
+            and self.views.has(view, other.life)
+            and (other.donor[0] != place.name or other.donor[1] > since)
+            for other in self.places.values()
+            if other is not place
+        )
+
     def is_over(self) -> bool:
         """Have all lives of the final view stopped? Only then can it be said what never happened."""
         return bool(self.views.final) and all(life in self.stopped for life in self.views.final)
@@ -188,27 +204,24 @@ class Facts:
 
 
 def satisfied(
-    receipt: str,
-    dests: Collection[str],
-    got: Sequence[str],
-    gone: Collection[str] = (),
-    waived: Collection[str] = (),
+    receipt: str, dests: Collection[str], got: Sequence[str], gone: Collection[str] = (), nested: bool = False
 ) -> bool:
     """Do these answers complete a receipt? By what the words mean (PROTOCOL §1), not as com/ decides it. Nobody waits
-    for destinations that are gone. In a quorum those that have no state yet count as if they had answered: they get it
-    from the others."""
+    for destinations that are gone. A quorum of a client counts against all; an instance takes what it can get, so that
+    replicas of the caller come to the same result."""
     way, _, detail = receipt.rstrip(")").partition("(")
+    left = set(dests) - set(gone)
     if way == "crec":
-        return set(dests) - set(gone) - set(waived) <= set(got) <= set(dests)
+        return left <= set(got) <= set(dests)
     if way == "drec":
         return len(got) == 1
     if way == "srec":
-        return len(got) == 1 and detail in ("", got[0])
+        return len(got) == 1 and (detail in ("", got[0]) or (nested and detail not in left))
     if way != "quorum" or not detail.isdecimal():
         return True  # a trace that does not say how it waited
-    objects = {d.partition("@")[0] for d in dests}
-    both = {*got, *waived}
-    return all(
-        sum(g.partition("@")[0] == o for g in both) >= int(detail) and any(g.partition("@")[0] == o for g in got)
-        for o in objects
-    )
+    for name in {d.partition("@")[0] for d in dests}:
+        there = sum(d.partition("@")[0] == name for d in {*left, *got})
+        least = min(int(detail), max(1, there)) if nested else int(detail)
+        if sum(g.partition("@")[0] == name for g in got) < least:
+            return False
+    return True

@@ -44,6 +44,11 @@ class LinkStub:
                 request_serializer=framework_dot_net_dot_wire_dot_com__pb2.Question.SerializeToString,
                 response_deserializer=framework_dot_net_dot_wire_dot_com__pb2.Explanation.FromString,
                 _registered_method=True)
+        self.Fetch = channel.unary_stream(
+                '/obo.com.v1.Link/Fetch',
+                request_serializer=framework_dot_net_dot_wire_dot_com__pb2.FetchWish.SerializeToString,
+                response_deserializer=framework_dot_net_dot_wire_dot_com__pb2.FetchChunk.FromString,
+                _registered_method=True)
 
 
 class LinkServicer:
@@ -63,6 +68,14 @@ class LinkServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Fetch(self, request, context):
+        """The state of a replica, for a node that has none. A header, pieces, an end; docs/state.md. The same metadata and
+        certificates again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_LinkServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -75,6 +88,11 @@ def add_LinkServicer_to_server(servicer, server):
                     servicer.Explain,
                     request_deserializer=framework_dot_net_dot_wire_dot_com__pb2.Question.FromString,
                     response_serializer=framework_dot_net_dot_wire_dot_com__pb2.Explanation.SerializeToString,
+            ),
+            'Fetch': grpc.unary_stream_rpc_method_handler(
+                    servicer.Fetch,
+                    request_deserializer=framework_dot_net_dot_wire_dot_com__pb2.FetchWish.FromString,
+                    response_serializer=framework_dot_net_dot_wire_dot_com__pb2.FetchChunk.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -131,6 +149,33 @@ class Link:
             '/obo.com.v1.Link/Explain',
             framework_dot_net_dot_wire_dot_com__pb2.Question.SerializeToString,
             framework_dot_net_dot_wire_dot_com__pb2.Explanation.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Fetch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/obo.com.v1.Link/Fetch',
+            framework_dot_net_dot_wire_dot_com__pb2.FetchWish.SerializeToString,
+            framework_dot_net_dot_wire_dot_com__pb2.FetchChunk.FromString,
             options,
             channel_credentials,
             insecure,

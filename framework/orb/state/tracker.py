@@ -32,6 +32,12 @@ class Tracker:
         self.log: list[Change] | None = None  # of the instance that has the turn
         self.copying = False
         self.pending: list[Place] = []
+        self.look_again()
+
+    def look_again(self) -> None:
+        """The attributes are others than before. While no instance has the turn."""
+        self.copying = False
+        self.pending.clear()
         self._look_at_all()
         self.settle()
 
