@@ -236,12 +236,7 @@ def random_shape(seed: str, fixed: dict[str, object], changing: bool = False) ->
     }
     if changing:
         more = Random(f"{seed}/changing")
-        drawn |= {
-            "nodes": more.randint(3, 5),
-            "least": 2,
-            "most": 5,
-            "calls": more.randint(6, 16),
-            "pace": more.choice([20.0, 60.0, 150.0]),
-        }
+        pace, calls = more.choice([(5.0, 30), (20.0, 24), (60.0, 16), (150.0, 10)])  # to last as long as the faults
+        drawn |= {"nodes": more.randint(3, 5), "least": 2, "most": 5, "calls": calls, "pace": pace}
     drawn.update(fixed)
     return msgspec.convert(drawn, Shape)
