@@ -36,8 +36,8 @@ def present(com: "Com", event: Submit) -> Submit:
     for part, asked in zip(parts, event.parts, strict=True):
         if len(part.replicas) < least:
             raise Unavailable(
-                f"{part.object}: {len(part.replicas)} of its replicas {', '.join(asked.replicas)} can be reached, {least} "
-                f"{'is' if least == 1 else 'are'} needed; {_view(com)}"
+                f"{part.object}: {len(part.replicas)} of its replicas {', '.join(asked.replicas)} can be reached, "
+                f"{least} {'is' if least == 1 else 'are'} needed; {_view(com)}"
             )
         if many and all(r in com.lives.pending for r in part.replicas):
             raise Unavailable(f"{part.object}: {', '.join(part.replicas)} has no state yet; call more of its replicas")
