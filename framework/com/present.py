@@ -10,8 +10,8 @@ Nor does it wait for a replica that is known to have no state yet, as long as ot
 the instance to end. And replicas of a caller must come to the same result, whichever view each of them is in: so an
 instance takes what it can get, as long as one replica of each object answers.
 
-What is sent to several destinations goes to one replica of each object at least that has a state: else the state that
-the others will get may already have what comes after it.
+What is sent to several destinations goes to all replicas of an object, or only to those that have a state: else the
+state that the others will get may already have what comes after it.
 """
 
 from typing import TYPE_CHECKING
@@ -29,28 +29,34 @@ if TYPE_CHECKING:
 def present(com: "Com", event: Submit) -> Submit:
     """The same call, to those replicas that are in the view. Unavailable if they are too few."""
     nested = not isinstance(event.caller, str) and event.kind != "oneway"
-    parts = tuple([_there(com, part) for part in event.parts])
-    many = sum(len(part.replicas) for part in parts) > 1
+    many = sum(len(part.replicas) for part in event.parts) > 1
+    parts = tuple([_there(com, part, many) for part in event.parts])
     receipt = event.receipt
     least = receipt.r if receipt is not None and receipt.way == "quorum" and not nested else 1
     for part, asked in zip(parts, event.parts, strict=True):
         if len(part.replicas) < least:
             raise Unavailable(
-                f"{part.object}: {len(part.replicas)} of its replicas {', '.join(asked.replicas)} can be reached, "
-                f"{least} {'is' if least == 1 else 'are'} needed; {_view(com)}"
+                f"{part.object}: {len(part.replicas)} of its replicas {', '.join(asked.replicas)} can be reached and "
+                f"have a state, {least} {'is' if least == 1 else 'are'} needed; {_view(com)}"
             )
-        if many and all(r in com.lives.pending for r in part.replicas):
-            raise Unavailable(f"{part.object}: {', '.join(part.replicas)} has no state yet; call more of its replicas")
     source = receipt.source if receipt is not None else None
-    if source is not None and not nested and node_of(source) not in com.lives.view.members:
-        raise Unavailable(f"{source} cannot be reached; {_view(com)}")
+    if source is not None and not nested and all(source not in part.replicas for part in parts):
+        raise Unavailable(f"{source} cannot be reached, or has no state yet; {_view(com)}")
     return msgspec.structs.replace(event, parts=parts)
 
 
-def _there(com: "Com", part: Outgoing) -> Outgoing:
-    members = com.lives.view.members
-    there: tuple[Replica, ...] = tuple([r for r in part.replicas if node_of(r) in members])
-    return part if len(there) == len(part.replicas) else part._replace(replicas=there)
+def _there(com: "Com", part: Outgoing, many: bool) -> Outgoing:
+    members, pending = com.lives.view.members, com.lives.pending
+    there = [r for r in part.replicas if node_of(r) in members]
+    if many and pending and not all(r in there for r in _all(com, part)):
+        there = [r for r in there if r not in pending]
+    return part if len(there) == len(part.replicas) else part._replace(replicas=tuple(there))
+
+
+def _all(com: "Com", part: Outgoing) -> list[Replica]:
+    """All replicas of the object that there are."""
+    every = com.directory.find(part.object).replicas
+    return [r for r in every if node_of(r) in com.lives.view.members]
 
 
 def _view(com: "Com") -> str:
