@@ -2,14 +2,16 @@
 
 A quorum counts against the replicas that an object is declared to have, not against those that are left.
 
-An instance whose request was sent in an earlier view waits for no life that began after it. Such a life has no state
-before this instance has ended (framework.com.handover), and would be waited for in vain. It gets the requests of the
-instance like everybody else; only the receipt does without it. So all replicas of the caller judge alike, whichever
-view each of them is in.
+An instance whose request was sent in an earlier view waits for no life that began after it, as long as others of that
+object can answer. Such a life has no state before this instance has ended (framework.com.handover), and would be waited
+for in vain. It gets the requests of the instance like everybody else; only the receipt does without it.
 
-Nor does an instance wait for a replica that is known to have no state yet, as long as others of that object can answer:
-that one may wait for the instance to end. And replicas of a caller must come to the same result whichever view they are in: so an instance takes what it can get,
-as long as one replica of each object answers.
+Nor does it wait for a replica that is known to have no state yet, as long as others can answer: that one may wait for
+the instance to end. And replicas of a caller must come to the same result, whichever view each of them is in: so an
+instance takes what it can get, as long as one replica of each object answers.
+
+What is sent to several destinations goes to one replica of each object at least that has a state: else the state that
+the others will get may already have what comes after it.
 """
 
 from typing import TYPE_CHECKING
@@ -24,22 +26,23 @@ if TYPE_CHECKING:
     from framework.com.core import Com
 
 
-def present(com: "Com", event: Submit, version: int) -> Submit:
-    """The same call, to those replicas that are in the view. Unavailable if too few of them count, for one whose own
-    request was sent in this version."""
+def present(com: "Com", event: Submit) -> Submit:
+    """The same call, to those replicas that are in the view. Unavailable if they are too few."""
     nested = not isinstance(event.caller, str) and event.kind != "oneway"
     parts = tuple([_there(com, part) for part in event.parts])
+    many = sum(len(part.replicas) for part in parts) > 1
     receipt = event.receipt
     least = receipt.r if receipt is not None and receipt.way == "quorum" and not nested else 1
     for part, asked in zip(parts, event.parts, strict=True):
-        count = [r for r in part.replicas if not com.lives.gone(r, version)]
-        if len(count) < least:
+        if len(part.replicas) < least:
             raise Unavailable(
-                f"{part.object}: {len(count)} of its replicas {', '.join(asked.replicas)} can be reached, {least} "
-                f"{'is' if least == 1 else 'are'} needed; {_view(com)}"
+                f"{part.object}: {len(part.replicas)} of its replicas {', '.join(asked.replicas)} can be reached, "
+                f"{least} {'is' if least == 1 else 'are'} needed; {_view(com)}"
             )
+        if many and all(r in com.lives.pending for r in part.replicas):
+            raise Unavailable(f"{part.object}: {', '.join(part.replicas)} has no state yet; call more of its replicas")
     source = receipt.source if receipt is not None else None
-    if source is not None and not nested and com.lives.gone(source, version):
+    if source is not None and not nested and node_of(source) not in com.lives.view.members:
         raise Unavailable(f"{source} cannot be reached; {_view(com)}")
     return msgspec.structs.replace(event, parts=parts)
 
