@@ -194,6 +194,8 @@ class Program:
             elif chance.random() < 0.3:
                 where = tuple(sorted(chance.sample(o.replicas, chance.randint(1, len(o.replicas)))))
         footprint = self.footprint(chance, o)
+        if not self.shape.partial and 1 < len(where) < len(o.replicas):
+            where = where[:1]
         if not self.shape.partial and not footprint.readonly:
             where = o.replicas
         return Outgoing(o.name, footprint, b"", where)
