@@ -125,7 +125,8 @@ async def _ready(node: "Node") -> None:
         except TimeoutError:
             if (why := node.missing()) != said:
                 said = why
-                print(f"{node.name} waits on {node.address} to be a member of the group: {why}", flush=True)
+                waits = f"{node.name} waits on {node.address} to be a member of the group"
+                print(f"{waits}: {why}", file=sys.stderr, flush=True)
     print(f"{node.name} is ready on {node.address}", flush=True)
 
 

@@ -168,7 +168,7 @@ def parse(text: str, base: Path = Path()) -> Config:
         on[ObjectName(name)] = _places(where, entry.on, file.nodes)
         classes[ObjectName(name)] = _class(where, entry.class_)
     _check_serve(file.serve)
-    _check_group(file.group)
+    check_group(file.group)
     return Config(addresses, classes, on, file.serve, file.security.at(base), file.group)
 
 
@@ -187,7 +187,7 @@ def _check_serve(serve: Serve) -> None:
         raise BadRequest(f"[serve] bind = {serve.bind!r}: an address without a port, for example 0.0.0.0 or [::]")
 
 
-def _check_group(group: Group) -> None:
+def check_group(group: Group) -> None:
     least, most = SUSPECT_AFTER
     if not least <= group.suspect_after <= most:
         raise BadRequest(

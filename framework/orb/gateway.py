@@ -66,6 +66,7 @@ class Answer(NamedTuple):
 class _Wait(NamedTuple):
     answer: "asyncio.Future[Answer]"
     oneway: bool
+    due: float
 
 
 class _Name:
@@ -152,7 +153,16 @@ class Gateway:
     def __contains__(self, client: str) -> bool:
         return client in self._busy
 
+    def early(self, effect: Received) -> bool:
+        """Did the com layer give up before the deadline? Then replicas have departed that are needed."""
+        wait = self._busy[effect.client].waits.get(effect.call)
+        return not effect.complete and wait is not None and asyncio.get_running_loop().time() < wait.due
+
     def received(self, effect: Received, why: str) -> None:
+        if self.early(effect):
+            text = f"too few of the replicas that were asked are left for {effect.receipt}; repeat it with the same id"
+            self._end(self._busy[effect.client], effect.call, OutcomeUnknown(text))
+            return
         self._end(
             self._busy[effect.client],
             effect.call,
@@ -190,13 +200,14 @@ class Gateway:
         name, number = self._given(caller, request) if request.HasField("id") else self._own()
         self.in_flight += 1
         now = time.time()
-        wait = _Wait(asyncio.get_running_loop().create_future(), act.kind == "oneway")
+        loop = asyncio.get_running_loop()
+        wait = _Wait(loop.create_future(), act.kind == "oneway", loop.time() + limit)
         try:
             made_at = request.id.made_at or now
             submit = self.naming.submit(name.name, number, act, made_at, now + limit, self._host.pick)
             submit.sessions = sessions
             submit.done = 0 if name.given else number
-            submit.deadline = asyncio.get_running_loop().time() + limit if submit.receipt is not None else None
+            submit.deadline = wait.due if submit.receipt is not None else None
             self._end(name, number, Aborted("the same request came again: it gets the answer"))
             name.waits[number] = wait
             self._feed(submit)

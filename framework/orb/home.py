@@ -295,7 +295,9 @@ class Home(Calling):
 
     def _refused(self, message: Refused) -> None:
         error = named(message.error, message.text)
-        if type(error) is Unavailable and len(self._addresses) > 1:
+        if message.again:
+            self._refused_for_now(message.number, error)
+        elif type(error) is Unavailable and len(self._addresses) > 1:
             self._why = message.text
             self._move.set()  # it did not happen here: repeated at the next node
         else:

@@ -112,7 +112,7 @@ class Life:
             self.node.out(out.why)
 
     def _received(self, effect: Received) -> None:
-        if effect.complete:
+        if effect.complete or (effect.client and self.node.asker(effect.client).early(effect)):
             self._answer(effect, "")
         else:
             self.explainer.explain(effect, self._answer)

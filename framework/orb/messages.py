@@ -106,6 +106,7 @@ class Refused(msgspec.Struct, array_like=True, frozen=True, tag=3):
     number: int
     error: str  # a name of framework.errors
     text: str
+    again: bool = False  # too few replicas are there now: the same call may be answered here a moment later
 
 
 class Told(msgspec.Struct, array_like=True, frozen=True, tag=4):

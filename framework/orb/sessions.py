@@ -17,7 +17,7 @@ from framework.com.events import Accepted, Leave, Received, Response, Session, S
 from framework.com.events import Cancel as CancelEvent
 from framework.com.events import Collect as CollectEvent
 from framework.com.receipt import Receipt
-from framework.errors import BadMessage, BadRequest, OboError, Unavailable
+from framework.errors import BadMessage, BadRequest, OboError, OutcomeUnknown, Unavailable
 from framework.ids import Node, Replica
 from framework.net.pace import Pace
 from framework.net.wire.orb_pb2 import Packet
@@ -93,6 +93,10 @@ class Sessions:
         if client is not None:
             client.received(effect, why)
 
+    def early(self, effect: Received) -> bool:
+        client = self._clients.get(effect.client)
+        return client is None or client.early(effect)
+
     def accepted(self, effect: Accepted) -> None:
         client = self._clients.get(effect.client)
         if client is not None:
@@ -155,6 +159,7 @@ class _Client:
         self._left = 0  # the last of them that has left, and is not told
         self._sessions = sessions
         self._usual: dict[int, Receipt] = {}
+        self._due: dict[int, float | None] = {}  # of those that wait for a receipt
         self._out = Outbox()
         self._pace = Pace()
         self._bell = asyncio.Event()
@@ -279,12 +284,10 @@ class _Client:
             submit.deadline = _until(act.timeout)
         if submit.receipt is None:
             self._unanswered.add(message.number)
-        try:
-            sessions.feed(submit)
-        except OboError:
+        if not self._feed(message.number, submit):
             self._unanswered.discard(message.number)
-            raise
-        if submit.receipt is not None:
+        elif submit.receipt is not None:
+            self._usual.pop(message.number, None)  # it was collected, and is repeated as a whole
             self.in_flight.add(message.number)
         elif act.kind != "oneway":
             self._usual[message.number] = usual_receipt(submit.parts)
@@ -294,21 +297,49 @@ class _Client:
         if usual is None:
             raise BadRequest(f"call {message.number} has been received already, or was never sent")
         receipt = message.receipt or usual
-        self._sessions.feed(CollectEvent(self.name, message.number, receipt, _until(message.timeout)))
-        del self._usual[message.number]
-        self.in_flight.add(message.number)
+        if self._feed(message.number, CollectEvent(self.name, message.number, receipt, _until(message.timeout))):
+            del self._usual[message.number]
+            self.in_flight.add(message.number)
+
+    def _feed(self, number: int, event: Submit | CollectEvent) -> bool:
+        """False: too few of the replicas are there now."""
+        if event.receipt is not None:
+            self._due[number] = event.deadline
+        try:
+            self._sessions.feed(event)
+            return True
+        except OboError as error:
+            self._due.pop(number, None)
+            # a receipt may ask for more replicas than there were when the call was sent
+            few = isinstance(event, CollectEvent) and event.receipt == self._usual.get(number)
+            if type(error) is not Unavailable and not (few and type(error) is BadRequest):
+                raise
+            self._say(Refused(number, Unavailable.__name__, str(error), True))
+            return False
 
     def _cancel(self, number: int) -> None:
         self.in_flight.discard(number)
+        self._due.pop(number, None)
         self._usual.pop(number, None)
         self._unanswered.discard(number)
         self._sessions.feed(CancelEvent(self.name, number))
 
     def received(self, effect: Received, why: str) -> None:
         self.in_flight.discard(effect.call)
+        early = self.early(effect)
+        self._due.pop(effect.call, None)
+        if early:
+            text = f"{self._sessions.host.name}: too few of the replicas that were asked are left for {effect.receipt}"
+            self._say(Refused(effect.call, OutcomeUnknown.__name__, text, True))
+            return
         if not effect.complete:  # its deadline has passed; the com layer is busy with this effect
             asyncio.get_running_loop().call_soon(self._cancel, effect.call)
         self._say(Answer(effect.call, effect.complete, effect.responses, why))
+
+    def early(self, effect: Received) -> bool:
+        """Did the com layer give up before the deadline? Then replicas have departed that are needed."""
+        due = self._due.get(effect.call)
+        return not effect.complete and (due is None or asyncio.get_running_loop().time() < due)
 
     def accepted(self, effect: Accepted) -> None:
         """The answer of a call brings the session; a call without one at once needs a word of its own."""

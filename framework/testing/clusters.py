@@ -305,14 +305,18 @@ def cluster(
     trace: Path | str | None = None,
     tls: bool = False,
     ready: float = READY,
+    suspect_after: float | None = None,
 ) -> Cluster:
     """Nodes with these objects, for a ``with`` statement.
 
     ``objects``: name to class. ``nodes``: how many (n1, n2, ...), or their names. ``on``: on which nodes an object
     lives; on all, if not said. ``processes``: each node is a process, started by ``obo serve``, which imports the
     classes. ``trace``: a directory for traces, logs and configuration; without it they go when the cluster ends.
-    ``tls``: with certificates for all and a token for clients. ``ready``: seconds that the nodes have to start."""
-    return Cluster(Plan(objects, nodes, on, tls), processes, Path(trace) if trace is not None else None, ready)
+    ``tls``: with certificates for all and a token for clients. ``ready``: seconds that the nodes have to start.
+    ``suspect_after``: seconds of silence after which the others go on without a node; else as for ``obo serve``."""
+    return Cluster(
+        Plan(objects, nodes, on, tls, suspect_after), processes, Path(trace) if trace is not None else None, ready
+    )
 
 
 async def _set(links: Sequence[Forwarder], state: State) -> None:
