@@ -88,6 +88,12 @@ class Cancel(msgspec.Struct, array_like=True, frozen=True, tag=6):
     number: int
 
 
+class Ping(msgspec.Struct, array_like=True, frozen=True, tag=8):
+    """Are you there? Answered by Told."""
+
+    number: int
+
+
 class Welcome(msgspec.Struct, array_like=True, frozen=True, tag=1):
     node: str
     view: int
@@ -122,7 +128,7 @@ class Left(msgspec.Struct, array_like=True, frozen=True, tag=5):
     session: Session
 
 
-ToNode = Hello | Call | Collect | Look | Bye | Cancel | Change
+ToNode = Hello | Call | Collect | Look | Bye | Cancel | Change | Ping
 ToClient = Welcome | Answer | Refused | Told | Left
 
 encode = msgspec.msgpack.Encoder().encode

@@ -159,8 +159,12 @@ class Node:
         self._early.clear()
 
     def _admitted(self, view: View) -> None:
-        self.outsider = None
-        life = self.member = Life(self, view, self._trace)
+        try:
+            life = Life(self, view, self._trace)
+        except Exception as error:  # an object that cannot be made, or no room for a trace
+            self.fail(error)
+            return
+        self.outsider, self.member = None, life
         log.info("%s is a member of view %d: %s", self.name, view.version, ", ".join(view.members))
         life.begin()
         self.joined.set()

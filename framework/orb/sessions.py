@@ -34,6 +34,7 @@ from framework.orb.messages import (
     Hello,
     Left,
     Look,
+    Ping,
     Refused,
     ToClient,
     Told,
@@ -243,7 +244,7 @@ class _Client:
                 log.warning("client %s is dropped: it does not read its answers", self.name)
                 self.close()
 
-    def _take(self, message: Hello | Collect | Look | Cancel | Change) -> None:
+    def _take(self, message: Hello | Collect | Look | Cancel | Change | Ping) -> None:
         if isinstance(message, Hello):
             raise BadMessage("a second Hello")
         try:
@@ -251,6 +252,8 @@ class _Client:
                 self._collect(message)
             elif isinstance(message, Cancel):
                 self._cancel(message.number)
+            elif isinstance(message, Ping):
+                self._say(Told(message.number, b""))
             elif isinstance(message, Change):
                 self.caller.must_be_admin(f"obo {message.what}")
                 self._sessions.host.change(message.what, message.node)
