@@ -126,5 +126,6 @@ class Transfers:
         """What was performed here in an earlier life, and is not in the state that it got."""
         if node.com is not None and node.life == life:
             for request in done:
-                if request.invocation not in node.com.hosts[mine].replies:
+                part = next(p for p in request.parts if p.object == object_of(mine))
+                if request.invocation not in node.com.hosts[mine].replies and not part.footprint.readonly:
                     node.step(Again(request))
