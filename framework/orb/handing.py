@@ -126,12 +126,17 @@ class Handing:
             self._adopting.add(mine)
             try:
                 await asyncio.to_thread(self._residents[mine].adopt, fetched.chunks())
+                if not self._com.handover.may_take(mine):  # others have been told that it has none
+                    raise Unavailable("the view is changing: it cannot be taken now")
                 self._take(mine, fetched.ticket, fetched.part)
             finally:
                 self._adopting.discard(mine)
                 fetched.close()
         except asyncio.CancelledError:
             raise
+        except Unavailable as error:
+            log.warning("%s has no state yet: %s", mine, error)
+            await asyncio.sleep(LOOK)
         except Exception as error:  # of a class that reads states in its own way, too
             log.error("%s has no state yet: %s", mine, error, exc_info=not isinstance(error, OboError))
             await asyncio.sleep(AGAIN)
@@ -161,7 +166,7 @@ class Handing:
         said = await asyncio.gather(*(self._says_none(mine, node) for node in self._others(mine)))
         if not all(said):
             await asyncio.sleep(LOOK)
-        return all(said) and self._com.view == version and mine in self._com.unready
+        return all(said) and self._com.view == version and self._com.handover.may_take(mine)
 
     async def _says_none(self, mine: Replica, node: Node) -> bool:
         theirs = replica(object_of(mine), node)

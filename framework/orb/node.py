@@ -155,7 +155,7 @@ class Node:
     def _ask(self) -> None:
         """It wants to be a member. All it remembers is the number of the last view it was in."""
         self._incarnation = max(self._incarnation + 1, time.time_ns() // 1000)
-        self.outsider = Outsider(self.name, self._incarnation, tuple(self.config.addresses), self.timing, self._version)
+        self.outsider = Outsider(self.name, self._incarnation, self.config.directory, self.timing, self._version)
         self._early.clear()
 
     def _admitted(self, view: View) -> None:
