@@ -1,7 +1,8 @@
 """The streams of a node: one bidirectional stream for each pair of nodes. The node with the smaller name dials.
 
-Dialling never ends: a peer that cannot be reached is tried again with growing, random pauses. A lost peer is told
-once, loudly, and so is its return.
+Dialling never ends: a peer that cannot be reached is tried again with growing, random pauses. A node that starts knocks
+at those who dial it, so that they do not wait for the end of a pause. A lost peer is told once, loudly, and so is its
+return.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import logging
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import grpc
@@ -27,6 +29,7 @@ from framework.net.wire.com_pb2_grpc import LinkServicer, LinkStub, add_LinkServ
 log = logging.getLogger(__name__)
 
 NODE = "obo-node"  # metadata of the hello
+KNOCK = "obo-knock"  # of an Exchange that only says: I am here now, dial me
 FIRST_ANSWER = 3.0  # seconds in which a peer that was dialled must say who it is
 STOOD = 5.0  # a stream that breaks sooner is a fault that comes again: pause longer each time
 LONGEST_PAUSE = 5.0
@@ -72,6 +75,7 @@ class Peers:
         self.explain: Callable[[bytes], bytes] = _explains_nothing  # answers a peer's question
         self.give: Callable[[Node, FetchWish], AsyncGenerator[FetchChunk, None]] = _gives_nothing  # a state, to a peer
         self._stopping = False
+        self._knocked = {peer: asyncio.Event() for peer in self.lines}
         self._dialling: list[asyncio.Task[None]] = []
 
     def serve_on(self, server: Any) -> None:
@@ -80,8 +84,8 @@ class Peers:
 
     def start(self) -> None:
         for peer, line in self.lines.items():
-            if self.node < peer:
-                self._dialling.append(asyncio.ensure_future(self._dial(line)))
+            work = self._dial(line) if self.node < peer else self._knock(peer)
+            self._dialling.append(asyncio.ensure_future(work))
 
     async def stop(self) -> None:
         self._stopping = True
@@ -111,13 +115,31 @@ class Peers:
                 log.warning("%s at %s cannot be reached: %s", line.peer, self._address(line), state.outcome.exception())
 
         while not self._stopping:
-            attempts = AsyncRetrying(wait=_BACKOFF, retry=self._again, before_sleep=not_reached)
+            pause = partial(self._pause, self._knocked[line.peer])
+            attempts = AsyncRetrying(wait=_BACKOFF, retry=self._again, before_sleep=not_reached, sleep=pause)
             stream: tuple[str, float] = await attempts(self._one_stream, line)
             why, lasted = stream
             told = False
             log.warning("%s is lost: %s", line.peer, why)
             short = 0 if lasted > STOOD else min(short + 1, 10)
             await asyncio.sleep(random.uniform(0.5, 1.0) * min(0.02 * 2**short, LONGEST_PAUSE))
+
+    async def _pause(self, knocked: asyncio.Event, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await knocked.wait()
+        except TimeoutError:
+            pass
+        knocked.clear()
+
+    async def _knock(self, peer: Node) -> None:
+        """Once: who is not there now dials when it is."""
+        try:
+            async with asyncio.timeout(FIRST_ANSWER):
+                async with self._credentials.channel(self._addresses[peer], self._max_message, peer) as channel:
+                    await LinkStub(channel).Exchange(metadata=(*hello(self.node), (KNOCK, "1"))).read()
+        except (grpc.aio.AioRpcError, TimeoutError):
+            pass
 
     def _again(self, state: RetryCallState) -> bool:
         assert state.outcome is not None
@@ -209,6 +231,10 @@ class Peers:
         """Which peer makes this RPC; ends it if that is none of ours."""
         said = dict(context.invocation_metadata())
         peer = Node(str(said.get(NODE, "")))
+        if KNOCK in said and peer > self.node and not peer_fault(context, peer, self._credentials.tls):
+            if peer in self._knocked:
+                self._knocked[peer].set()
+            await context.abort(grpc.StatusCode.ALREADY_EXISTS, f"{self.node} dials {peer}")
         fault = self._fault(peer, dials) or peer_fault(context, peer, self._credentials.tls)
         if fault:
             log.warning("a %s is refused: %s", "stream" if dials else "question", fault)

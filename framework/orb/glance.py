@@ -18,6 +18,19 @@ from framework.orb.outcome import named
 async def ask(address: str, question: Look | Change, credentials: Credentials, timeout: float) -> Any:
     """What the node says; Unavailable if it says nothing in time, or the error with which it refuses."""
     try:
+        return await _once(address, question, credentials, timeout)
+    except _Broke:
+        if not isinstance(question, Look):
+            raise
+    return await _once(address, question, credentials, timeout)  # it had just sent all its clients away
+
+
+class _Broke(Unavailable):
+    """The stream ended before there was an answer."""
+
+
+async def _once(address: str, question: Look | Change, credentials: Credentials, timeout: float) -> Any:
+    try:
         async with asyncio.timeout(timeout), credentials.channel(address) as channel:
             stream = SessionStub(channel).Open(metadata=credentials.metadata)
             await stream.write(Packet(messages=[encode(Hello(f"q-{uuid4().hex[:16]}")), encode(question)]))
@@ -29,10 +42,10 @@ async def ask(address: str, question: Look | Change, credentials: Credentials, t
                     if isinstance(said, Told):
                         await stream.write(Packet(messages=[encode(Bye())]))
                         return msgspec.msgpack.decode(said.body) if said.body else None
-            raise Unavailable(f"{address}: the stream ended without an answer")
+            raise _Broke(f"{address}: the stream ended without an answer")
     except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
         details = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
-        raise refusal(error) or Unavailable(f"{address}: {details}{hint(str(details), credentials.tls)}") from None
+        raise refusal(error) or _Broke(f"{address}: {details}{hint(str(details), credentials.tls)}") from None
     except TimeoutError:
         raise Unavailable(f"{address}: no answer within {timeout:g} s") from None
     except BadMessage as error:

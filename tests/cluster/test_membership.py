@@ -85,7 +85,10 @@ def balances(c, load, account="load"):
 
 def ready(c, *names):
     """Are these, and only these, members with all their states?"""
-    told = [c.look(name) for name in names]
+    try:
+        told = [c.look(name) for name in names]
+    except Unavailable:  # it sends everybody away, because it is out
+        return False
     return all(t["members"] == sorted(names) and not t["transfers"]["unready"] for t in told)
 
 

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import grpc
 import grpc.aio
 import pytest
+from tenacity import wait_fixed
 
 from framework.com.core import Com
 from framework.com.events import Arrived, Completed, Connected, Deliver, Received, Submit, Transmit, Wake, Writable
@@ -14,7 +15,7 @@ from framework.com.receipt import CREC
 from framework.com.view import Directory, Placement, View
 from framework.footprint import Footprint, Relation
 from framework.ids import Node
-from framework.net import options
+from framework.net import options, peers
 from framework.net.peers import Peers, hello
 from framework.net.wire.com_pb2 import Frame
 from framework.net.wire.com_pb2_grpc import LinkStub
@@ -173,5 +174,29 @@ def test_garbage_ends_the_stream_and_nothing_else(ports):
                     while await call.read() is not grpc.aio.EOF:
                         pass
             assert (await a.call(2, b"2")).complete
+
+    asyncio.run(run())
+
+
+def test_a_node_that_starts_is_dialled_at_once(ports, monkeypatch):
+    """However long the pause between two attempts is by then."""
+    monkeypatch.setattr(peers, "_BACKOFF", wait_fixed(10 * WAIT))
+
+    async def run():
+        addresses = {f"n{i + 1}": f"127.0.0.1:{p}" for i, p in enumerate(ports(2))}
+        a, b = Member("n1", addresses), Member("n2", addresses)
+        await a.serve()
+        a.peers.start()
+        await asyncio.sleep(0.5)  # the first attempt has failed
+        await b.serve()
+        b.peers.start()
+        try:
+            async with asyncio.timeout(WAIT):
+                while not (a.peers.up("n2") and b.peers.up("n1")):
+                    await asyncio.sleep(0.01)
+        finally:
+            for member in (a, b):
+                await member.peers.stop()
+                await member.server.stop(0)
 
     asyncio.run(run())
