@@ -122,7 +122,7 @@ class Calls:
                 )
                 self.com.post(node_of(at), request)
                 caller.sent(dest, (self.com.node, dest.seq), event.kind, part.footprint.readonly)
-        call = Call(event.call, group, dests)
+        call = Call(event.call, group, dests, event.absent)
         if event.kind != "oneway":
             if not caller.client:
                 self._without_joiners(caller, call)
@@ -277,7 +277,7 @@ class Calls:
         if call is None or call.received or call.receipt is not None:
             raise BadRequest(f"call {event.call} of {event.caller} has no receipt left to wait for")
         dests: dict[ObjectName, list[Replica]] = {}
-        for r in call.seqs:
+        for r in (*call.seqs, *call.absent):
             dests.setdefault(object_of(r), []).append(r)
         receipts.check(event.receipt, dests)
         call.receipt = event.receipt
