@@ -263,7 +263,9 @@ class GroupStage(Stage):
         return [w for s, _, w in self.words if isinstance(w, kind) and source in ("", s)]
 
     def story(self) -> dict[str, str]:
-        there = {str(n): f"{self.version(n)}: {self.members(n)} ({p.com.member.state})" for n, p in self._players.items()}
+        there = {
+            str(n): f"{self.version(n)}: {self.members(n)} ({p.com.member.state})" for n, p in self._players.items()
+        }
         return {**there, **dict.fromkeys(map(str, self.outsiders), "outside")}
 
     # the end
