@@ -54,6 +54,9 @@ class Call:
 
     def take(self, response: Response) -> bool:
         """Keep a response. False if it is not one of this call, or came before."""
+        if response.replica in self.waived:  # it has its state now
+            self.waived = tuple([d for d in self.waived if d != response.replica])
+            self.dests = (*self.dests, response.replica)
         if response.replica not in self.dests or response.replica in self.got:
             return False
         self.got[response.replica] = response
@@ -62,10 +65,14 @@ class Call:
 
     def lose(self, left: Collection[Node]) -> bool:
         """Destinations on these nodes answer no more. False if this call waits for none of them."""
-        dests = tuple([d for d in self.dests if d in self.got or node_of(d) not in left])
+        dests = [d for d in self.dests if d in self.got or node_of(d) not in left]
+        self.waived = tuple([d for d in self.waived if node_of(d) not in left])
         if len(dests) == len(self.dests):
             return False
-        self.dests = dests
+        there = {object_of(d) for d in dests}
+        dests += [d for d in self.waived if object_of(d) not in there]  # nobody else can answer
+        self.dests = tuple(dests)
+        self.waived = tuple([d for d in self.waived if d not in dests])
         self.silent &= {object_of(d) for d in dests}
         return True
 

@@ -3,16 +3,16 @@
 import heapq
 from collections import deque
 from collections.abc import Collection
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from framework.com import receipt as receipts
+from framework.com.asked import Asked
 from framework.com.caller import Call, Caller
 from framework.com.cancel import recall
-from framework.com.check import MANY, clock_limit, is_plain
 from framework.com.events import Accepted, Cancel, Collect, Leave, Received, Sent, Session, Submit
 from framework.com.events import Response as Answer
 from framework.com.instance import Instance
-from framework.com.messages import Dest, Kind, Part, Request, Response, Transmission
+from framework.com.messages import Dest, Part, Request, Response
 from framework.com.present import present
 from framework.errors import BadRequest, ResourceExhausted, Unavailable
 from framework.ids import (
@@ -23,7 +23,6 @@ from framework.ids import (
     ObjectName,
     Replica,
     Sid,
-    check_name,
     node_of,
     object_of,
     replica,
@@ -31,9 +30,6 @@ from framework.ids import (
 
 if TYPE_CHECKING:
     from framework.com.core import Com
-
-
-_KINDS, _TRANSMISSIONS = get_args(Kind), get_args(Transmission)
 
 
 class Calls:
@@ -49,14 +45,13 @@ class Calls:
         self._deadline_no = 0
         self._backlog: dict[str, deque[Submit]] = {}  # client calls that wait for a peer, in their order
         self._postponed = 0  # how many there are
-        self._good: set[tuple[object, ...]] = set()
+        self._asked = Asked(com, self.sessions, self._last)
 
     def submit(self, event: Submit, now: float) -> None:
         caller = self._caller(event.caller) if isinstance(event.caller, Sid) else None
-        self._check_kinds(event)
-        self._check_submit(event, caller)
+        self._asked.check(event, caller)
         if self.com.view > 1 or len(self.com.lives.view.members) < len(self.com.directory.nodes):
-            event = present(self.com, event, caller.version if caller is not None else self.com.view)
+            event = present(self.com, event)
         if caller is None:
             assert isinstance(event.caller, str)
             if event.caller in self._backlog or self._congested(event):
@@ -64,70 +59,6 @@ class Calls:
                 return
             caller = self._session(event.caller)
         self._send(caller, event)
-
-    def _check_submit(self, event: Submit, caller: Caller | None) -> None:
-        self._check_numbers(event, caller)
-        if isinstance(caller, Instance) and caller.finished is not None:
-            raise BadRequest(f"instance {caller.sid} has been completed; it cannot send any more")
-        self._check_shape(event)
-        for part in event.parts:
-            if not is_plain(part.footprint):
-                raise BadRequest(f"{part.footprint!r} of a call of {part.object} is no footprint, or names a key twice")
-        if caller is not None and event.kind != "oneway":
-            caller.check_chain(event.parts)
-
-    def _check_shape(self, event: Submit) -> None:
-        """Destinations and receipt. The same few come again and again: what was good once is good."""
-        parts = event.parts
-        shape = (event.transmission, event.receipt, event.kind, *[(p.object, p.replicas) for p in parts])
-        if shape in self._good:
-            return
-        names = [p.object for p in parts]
-        if not names or len(set(names)) != len(names):
-            raise BadRequest(f"a transmission names each object once; this one names {names or 'none'}")
-        if len(names) > 1 and event.transmission != "pcast":
-            raise BadRequest(f"{event.transmission} sends one request; pcast sends different ones: {names}")
-        for part in parts:
-            declared = self.com.directory.find(part.object).replicas
-            wrong = [r for r in part.replicas if r not in declared]
-            if wrong or not part.replicas or len(set(part.replicas)) != len(part.replicas):
-                raise BadRequest(f"{part.object} has the replicas {declared}; destinations {part.replicas} are wrong")
-        if event.transmission == "ucast" and len(parts[0].replicas) > 1:
-            raise BadRequest(f"ucast goes to one replica, not to {parts[0].replicas}")
-        if event.receipt is not None:
-            if event.kind == "oneway":
-                raise BadRequest("a one-way request has no response to wait for")
-            receipts.check(event.receipt, {p.object: p.replicas for p in parts})
-        if len(self._good) < 4096:
-            self._good.add(shape)
-
-    def _check_kinds(self, event: Submit) -> None:
-        if isinstance(event.caller, str):
-            if event.caller not in self.sessions:
-                check_name(event.caller, "client name")
-        elif not isinstance(event.caller, Sid):
-            raise BadRequest(f"caller {event.caller!r} is neither a client's name nor an instance")
-        if event.kind not in _KINDS or event.transmission not in _TRANSMISSIONS:
-            raise BadRequest(f"no kind {event.kind!r} or transmission {event.transmission!r}")
-        receipts.check_wait(event.receipt, event.deadline)
-
-    def _check_numbers(self, event: Submit, caller: Caller | None) -> None:
-        """What travels must be within the limits that peers check: else one bad call would stop a whole link."""
-        least = caller.next if caller is not None else 0
-        if not least <= event.call < MANY:
-            raise BadRequest(f"call number {event.call}; the next free one is {least}")
-        if not 0 <= event.done <= (event.call if caller is None else 0):
-            raise BadRequest(f"done {event.done} of call {event.call}: a client has no answers to calls after this one")
-        for session in event.sessions if caller is None else ():
-            why = self.com.checker.bad_context(session.context) or self._not_sent(session)
-            if why or not 0 <= session.clock < clock_limit(self.com.clock):
-                raise BadRequest(f"session {session.after!r}: {why or f'clock {session.clock} is out of range'}")
-
-    def _not_sent(self, session: Session) -> str:
-        for at, marks in session.context:
-            if any(origin == self.com.node and seq > self._last(at) for origin, seq in marks):
-                return f"it names a request to {at} that {self.com.node} has not sent"
-        return ""
 
     def _last(self, at: Replica) -> int:
         """The number of the last request to this replica."""
@@ -206,10 +137,10 @@ class Calls:
     def _without_joiners(self, caller: Caller, call: Call) -> None:
         """See framework.com.present."""
         lives, call.nested = self.com.lives, True
-        if caller.version < self.com.view:
-            call.lose([node_of(d) for d in call.dests if lives.gone(d, caller.version)])
-        if lives.pending:
-            call.waive([d for d in call.dests if d in lives.pending])
+        late = [d for d in call.dests if d in lives.pending or lives.gone(d, caller.version)]
+        if late:
+            ready = {object_of(d) for d in call.dests if d not in late}
+            call.waive([d for d in late if object_of(d) in ready])
 
     def session(self, client: str) -> Session | None:
         """What a client keeps of its session here; None before its first call has left."""
@@ -282,7 +213,7 @@ class Calls:
     def _send_late(self, client: str, event: Submit) -> None:
         """What has waited may have lost its destinations meanwhile."""
         try:
-            self._send(self._session(client), present(self.com, event, self.com.view))
+            self._send(self._session(client), present(self.com, event))
         except Unavailable:
             if event.receipt is not None:
                 self.com.tell(Received(self._session(client).sid, client, event.call, None, event.receipt, (), False))

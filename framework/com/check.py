@@ -4,7 +4,7 @@ A frame is judged whole and first; only then is it applied. So a bad one leaves 
 judged while applying (a proposal for a request nobody knows) is dropped by itself, and told.
 """
 
-from framework.com.lives import ends_life
+from framework.com.lives import life_of
 from framework.com.messages import (
     Announce,
     Cancel,
@@ -198,6 +198,6 @@ class Checker:
                 raise BadMessage(f"{where}: marks of the unknown origin {origin!r}")
             for first, last in ranges:
                 sparse += last - first if first > 1 and last - first < LONG else 0
-                endless = first > 1 and last - first >= LONG and not ends_life(last)
+                endless = first > 1 and last - first >= LONG and last - life_of(last) >= LONG
                 if not 0 < first <= last < MANY or sparse > LONG or endless:
                     raise BadMessage(f"{where}: range {first}..{last} of {origin} at {at} is out of range")

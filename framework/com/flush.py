@@ -17,7 +17,8 @@ import msgspec
 
 from framework.com.events import Installed
 from framework.com.link import Link
-from framework.com.messages import Moved, Request
+from framework.com.lives import Lives
+from framework.com.messages import Dest, Moved, Request
 from framework.com.words import Decision, Placed, Report
 from framework.ids import GroupId, Node, ObjectName, Replica, node_of, object_of
 
@@ -64,8 +65,8 @@ def install(com: "Com", decision: Decision) -> None:
     com.lives.install(decision.view, decision.left, decision.joined)
     com.view = decision.view.version
     com.clock_at_least(decision.report.clock)
-    completed = _completed(decision)
-    alive = _alive(decision, completed)
+    completed = _completed(com.lives, decision)
+    alive = _alive(com.lives, completed)
     com.known.close(moved, alive)
     for node in decision.left:
         com.links.pop(node, None)
@@ -81,7 +82,7 @@ def install(com: "Com", decision: Decision) -> None:
     com.handover.refresh()
 
 
-def _completed(decision: Decision) -> list[Request]:
+def _completed(lives: Lives, decision: Decision) -> list[Request]:
     """The requests of departed origins that go on, one for each object."""
     have: dict[GroupId, set[ObjectName]] = {}
     for request in decision.report.requests:
@@ -89,18 +90,22 @@ def _completed(decision: Decision) -> list[Request]:
     return [
         r
         for r in decision.report.requests
-        if not r.ordered
-        or have[r.group] >= {object_of(d.replica) for d in r.dests if node_of(d.replica) not in decision.left}
+        if not r.ordered or have[r.group] >= {object_of(d.replica) for d in _there(lives, r)}
     ]
 
 
-def _alive(decision: Decision, completed: list[Request]) -> dict[tuple[Replica, Node], set[int]]:
+def _there(lives: Lives, request: Request) -> list[Dest]:
+    """Its destinations, as far as the lives that it was sent to go on."""
+    return [d for d in request.dests if not lives.gone(d.replica, request.view)]
+
+
+def _alive(lives: Lives, completed: list[Request]) -> dict[tuple[Replica, Node], set[int]]:
     """Their sequence numbers, by destination and origin."""
     alive: dict[tuple[Replica, Node], set[int]] = {}
     for request in completed:
         name = object_of(request.target)
-        for dest in request.dests:
-            if object_of(dest.replica) == name and node_of(dest.replica) not in decision.left:
+        for dest in _there(lives, request):
+            if object_of(dest.replica) == name:
                 alive.setdefault((dest.replica, node_of(request.group.replica)), set()).add(dest.seq)
     return alive
 
@@ -118,7 +123,7 @@ def _depart(
         here = [
             msgspec.structs.replace(r, target=host.replica)
             for r in completed
-            if object_of(r.target) == host.name and any(d.replica == host.replica for d in r.dests)
+            if object_of(r.target) == host.name and any(d.replica == host.replica for d in _there(com.lives, r))
         ]
         for request in sorted(here, key=lambda r: [d.seq for d in r.dests if d.replica == host.replica]):
             host.bring(request)

@@ -19,9 +19,9 @@ def first_of(version: int) -> int:
     return (version - 1) << _SPAN
 
 
-def ends_life(number: int) -> bool:
-    """Is this the last number that a life can have used?"""
-    return number & ((1 << _SPAN) - 1) == 0
+def life_of(number: int) -> int:
+    """Below the first number of the life that has used this one."""
+    return number >> _SPAN << _SPAN
 
 
 class Lives:

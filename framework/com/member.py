@@ -136,20 +136,19 @@ class Membership:
         self._say_again(self.attempt, now)
 
     def _go_on(self, attempt: Attempt, leaving: frozenset[Node], now: float) -> None:
-        silent = {
-            s
-            for promise in attempt.promises.values()
-            for s in promise.suspects
-            if s not in attempt.promises and s != self.com.node
-        }
-        more = (leaving | silent) - attempt.leaving if attempt.decision is None else frozenset()
-        stay = [n for n in self.view.members if n not in attempt.leaving | more]
         if self.promised > attempt.ballot:
             self.attempt = None  # somebody else tries
-        elif more and len(stay) >= self.view.majority:
-            self._begin(frozenset(leaving | silent), now)
-        else:
+            return
+        silent = {s for promise in attempt.promises.values() for s in promise.suspects if s not in attempt.promises}
+        wanted = frozenset(leaving | silent - {self.com.node}) if attempt.decision is None else leaving
+        if wanted <= attempt.leaving:
             self._say_again(attempt, now)
+            return
+        for choice in (attempt.leaving | wanted, wanted, leaving):  # more, if enough stay; else not those heard again
+            if len([n for n in self.view.members if n not in choice]) >= self.view.majority:
+                self._begin(choice, now)
+                return
+        self._say_again(attempt, now)
 
     def _say_again(self, attempt: Attempt, now: float) -> None:
         me, version = self.com.node, self.view.version

@@ -203,11 +203,12 @@ class Order(Before):
         """Look at all requests: what they wait for may be void."""
         self.awaited = {mark: entries for mark, entries in self.awaited.items() if not self.past.is_delivered(mark)}
         for entry in self.entries.values():
-            if entry.request is not None:
-                for mark in tuple(entry.preds):
-                    if self.past.is_delivered(mark):
-                        self._precede(entry, [m for m in self.past.instead(mark) if m not in entry.preds])
-                self._todo.append(entry)
+            if entry.request is None:
+                continue
+            for mark in tuple(entry.preds) if entry.proposal is None else ():  # who waits for a void one is held
+                if self.past.is_delivered(mark):
+                    self._precede(entry, [m for m in self.past.instead(mark) if m not in entry.preds])
+            self._todo.append(entry)
         self._run()
 
     def take_over(self, performed: Callable[[Invocation], bool]) -> None:

@@ -43,7 +43,9 @@ class Past:
     def instead(self, mark: Mark) -> list[Mark]:
         """What comes first where this mark is void: requests of the same life, sent before it, that are alive."""
         ranges = self._of(mark[0])
-        return [(mark[0], n) for n in ranges.below(mark[1])] if ranges.holes else []
+        if not ranges.holes or mark in self._stamps:
+            return []
+        return [(mark[0], n) for n in ranges.below(mark[1])]
 
     def deliver(self, mark: Mark, stamp: Stamp) -> None:
         self._of(mark[0]).add(mark[1])

@@ -2,14 +2,16 @@
 
 A quorum counts against the replicas that an object is declared to have, not against those that are left.
 
-An instance whose request was sent in an earlier view waits for no life that began after it. Such a life has no state
-before this instance has ended (framework.com.handover), and would be waited for in vain. It gets the requests of the
-instance like everybody else; only the receipt does without it. So all replicas of the caller judge alike, whichever
-view each of them is in.
+An instance whose request was sent in an earlier view waits for no life that began after it, as long as others of that
+object can answer. Such a life has no state before this instance has ended (framework.com.handover), and would be waited
+for in vain. It gets the requests of the instance like everybody else; only the receipt does without it.
 
-Nor does an instance wait for a replica that is known to have no state yet: that one may wait for the instance to end.
-And replicas of a caller must come to the same result whichever view they are in: so an instance takes what it can get,
-as long as one replica of each object answers.
+Nor does it wait for a replica that is known to have no state yet, as long as others can answer: that one may wait for
+the instance to end. And replicas of a caller must come to the same result, whichever view each of them is in: so an
+instance takes what it can get, as long as one replica of each object answers.
+
+What is sent to several destinations goes to all replicas of an object, or only to those that have a state: else the
+state that the others will get may already have what comes after it.
 """
 
 from typing import TYPE_CHECKING
@@ -24,32 +26,37 @@ if TYPE_CHECKING:
     from framework.com.core import Com
 
 
-def present(com: "Com", event: Submit, version: int) -> Submit:
-    """The same call, to those replicas that are in the view. Unavailable if too few of them count, for one whose own
-    request was sent in this version."""
+def present(com: "Com", event: Submit) -> Submit:
+    """The same call, to those replicas that are in the view. Unavailable if they are too few."""
     nested = not isinstance(event.caller, str) and event.kind != "oneway"
-    parts = tuple([_there(com, part) for part in event.parts])
+    many = sum(len(part.replicas) for part in event.parts) > 1
+    parts = tuple([_there(com, part, many) for part in event.parts])
     receipt = event.receipt
     least = receipt.r if receipt is not None and receipt.way == "quorum" and not nested else 1
     for part, asked in zip(parts, event.parts, strict=True):
-        count = [r for r in part.replicas if not com.lives.gone(r, version)]
-        if len(count) < least:
+        if len(part.replicas) < least:
             raise Unavailable(
-                f"{part.object}: {len(count)} of its replicas {', '.join(asked.replicas)} can be reached, {least} "
-                f"{'is' if least == 1 else 'are'} needed; {_view(com)}"
+                f"{part.object}: {len(part.replicas)} of its replicas {', '.join(asked.replicas)} can be reached and "
+                f"have a state, {least} {'is' if least == 1 else 'are'} needed; {_view(com)}"
             )
-        if nested and all(r in com.lives.pending for r in count):
-            raise Unavailable(f"{part.object}: {', '.join(count)} has no state yet")
     source = receipt.source if receipt is not None else None
-    if source is not None and not nested and com.lives.gone(source, version):
-        raise Unavailable(f"{source} cannot be reached; {_view(com)}")
+    if source is not None and not nested and all(source not in part.replicas for part in parts):
+        raise Unavailable(f"{source} cannot be reached, or has no state yet; {_view(com)}")
     return msgspec.structs.replace(event, parts=parts)
 
 
-def _there(com: "Com", part: Outgoing) -> Outgoing:
-    members = com.lives.view.members
-    there: tuple[Replica, ...] = tuple([r for r in part.replicas if node_of(r) in members])
-    return part if len(there) == len(part.replicas) else part._replace(replicas=there)
+def _there(com: "Com", part: Outgoing, many: bool) -> Outgoing:
+    members, pending = com.lives.view.members, com.lives.pending
+    there = [r for r in part.replicas if node_of(r) in members]
+    if many and pending and not all(r in there for r in _all(com, part)):
+        there = [r for r in there if r not in pending]
+    return part if len(there) == len(part.replicas) else part._replace(replicas=tuple(there))
+
+
+def _all(com: "Com", part: Outgoing) -> list[Replica]:
+    """All replicas of the object that there are."""
+    every = com.directory.find(part.object).replicas
+    return [r for r in every if node_of(r) in com.lives.view.members]
 
 
 def _view(com: "Com") -> str:

@@ -60,6 +60,8 @@ class Hosts(Performer):
     """Performs real objects. ``hosts["bank@n1"]`` is the object on n1."""
 
     def __init__(self, world: World, objects: Mapping[str, Callable[[], Object]]) -> None:
+        if world.faults.members:
+            raise BadRequest(f"objects hosted by the simulator cannot live with changes of the group: {world.faults}")
         self.world = world
         self.clients: dict[str, Client] = {}
         self.on_received: Callable[[Client, Call], None] | None = None

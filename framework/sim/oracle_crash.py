@@ -47,7 +47,8 @@ def _order(run: Facts) -> None:
         for instance in filter(_after_agreement, gone.own):
             assert instance.group is not None
             for dest in instance.group.places.values():
-                if dest.final and dest.object == gone.object and instance.invocation in dest.by_invocation:
+                alike = dest.object == gone.object and dest.history == gone.history
+                if dest.final and alike and instance.invocation in dest.by_invocation:
                     _earlier(run, gone, index, instance, dest)
 
 

@@ -44,6 +44,7 @@ class Shape(msgspec.Struct, frozen=True):
     repeat: float = 0.08  # share of client calls repeated through another node
     cancel: float = 0.0  # share of calls that their caller gives up after a while
     depth: int = 3
+    partial: bool = True  # requests that change state may go to some replicas only; then there is no state to hand over
     pace: float = 2.0  # how long a client pauses at most between two calls
     wide: float = 0.6  # how likely an instance makes (another) call
 
@@ -192,7 +193,12 @@ class Program:
                 where = (chance.choice(o.replicas),)
             elif chance.random() < 0.3:
                 where = tuple(sorted(chance.sample(o.replicas, chance.randint(1, len(o.replicas)))))
-        return Outgoing(o.name, self.footprint(chance, o), b"", where)
+        footprint = self.footprint(chance, o)
+        if not self.shape.partial and 1 < len(where) < len(o.replicas):
+            where = where[:1]
+        if not self.shape.partial and not footprint.readonly:
+            where = o.replicas
+        return Outgoing(o.name, footprint, b"", where)
 
     def _receipt(self, chance: Random, parts: tuple[Outgoing, ...]) -> Receipt:
         least = min(len(p.replicas) for p in parts)
@@ -236,12 +242,7 @@ def random_shape(seed: str, fixed: dict[str, object], changing: bool = False) ->
     }
     if changing:
         more = Random(f"{seed}/changing")
-        drawn |= {
-            "nodes": more.randint(3, 5),
-            "least": 2,
-            "most": 5,
-            "calls": more.randint(6, 16),
-            "pace": more.choice([20.0, 60.0, 150.0]),
-        }
+        pace, calls = more.choice([(5.0, 30), (20.0, 24), (60.0, 16), (150.0, 10)])  # to last as long as the faults
+        drawn |= {"nodes": more.randint(3, 5), "least": 2, "most": 5, "calls": calls, "pace": pace, "partial": False}
     drawn.update(fixed)
     return msgspec.convert(drawn, Shape)

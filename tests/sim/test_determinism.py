@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from framework.sim.run import Options, build, run
+from framework.sim.run import Level, Options, build, run
 from framework.sim.world import Faults, World
 from framework.trace.files import Trace, write
 from framework.trace.record import line
@@ -29,8 +29,8 @@ def text(traces: list[Trace]) -> bytes:
     return b"".join(line(item) for t in traces for item in (t.header, *t.records))
 
 
-def digest(seed: int, shape: dict[str, Any]) -> str:
-    done = run(seed, Options(shape=shape))
+def digest(seed: int, shape: dict[str, Any], level: Level = "links") -> str:
+    done = run(seed, Options(shape, level))
     assert len(done.traces[0].records) > 5
     return sha256(text(done.traces)).hexdigest()
 
@@ -39,6 +39,11 @@ def digest(seed: int, shape: dict[str, Any]) -> str:
 def test_the_same_seed_twice(shape: dict[str, Any]) -> None:
     for seed in range(3):
         assert digest(seed, shape) == digest(seed, shape)
+
+
+def test_the_same_seed_twice_where_the_group_changes() -> None:
+    for seed in range(8):
+        assert digest(seed, {}, "all") == digest(seed, {}, "all")
 
 
 def test_another_seed_is_another_run() -> None:
@@ -62,6 +67,7 @@ def test_another_process_with_other_hashes() -> None:
         "import json, sys\n"
         "from tests.sim.test_determinism import SHAPES, digest\n"
         "print(json.dumps([digest(seed, shape) for shape in SHAPES for seed in (1, 2)]))\n"
+        "print(json.dumps([digest(seed, {}, 'all') for seed in range(8)]))\n"
     )
     outputs = set()
     for hashes in ("0", "1", "4242"):

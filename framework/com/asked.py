@@ -1,0 +1,91 @@
+"""What a call must satisfy before anything of it is sent: BadRequest says what is wrong with it."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, get_args
+
+from framework.com import receipt as receipts
+from framework.com.caller import Caller
+from framework.com.check import MANY, clock_limit, is_plain
+from framework.com.events import Session, Submit
+from framework.com.instance import Instance
+from framework.com.messages import Kind, Transmission
+from framework.errors import BadRequest
+from framework.ids import Replica, Sid, check_name
+
+if TYPE_CHECKING:
+    from framework.com.core import Com
+
+_KINDS, _TRANSMISSIONS = get_args(Kind), get_args(Transmission)
+
+
+class Asked:
+    def __init__(self, com: "Com", sessions: Mapping[str, Caller], last_of: Callable[[Replica], int]) -> None:
+        self._com = com
+        self._sessions = sessions
+        self._last_of = last_of  # the number of the last request to a replica
+        self._good: set[tuple[object, ...]] = set()
+
+    def check(self, event: Submit, caller: Caller | None) -> None:
+        self._check_kinds(event)
+        self._check_numbers(event, caller)
+        if isinstance(caller, Instance) and caller.finished is not None:
+            raise BadRequest(f"instance {caller.sid} has been completed; it cannot send any more")
+        self._check_shape(event)
+        for part in event.parts:
+            if not is_plain(part.footprint):
+                raise BadRequest(f"{part.footprint!r} of a call of {part.object} is no footprint, or names a key twice")
+        if caller is not None and event.kind != "oneway":
+            caller.check_chain(event.parts)
+
+    def _check_shape(self, event: Submit) -> None:
+        """Destinations and receipt. The same few come again and again: what was good once is good."""
+        parts = event.parts
+        shape = (event.transmission, event.receipt, event.kind, *[(p.object, p.replicas) for p in parts])
+        if shape in self._good:
+            return
+        names = [p.object for p in parts]
+        if not names or len(set(names)) != len(names):
+            raise BadRequest(f"a transmission names each object once; this one names {names or 'none'}")
+        if len(names) > 1 and event.transmission != "pcast":
+            raise BadRequest(f"{event.transmission} sends one request; pcast sends different ones: {names}")
+        for part in parts:
+            declared = self._com.directory.find(part.object).replicas
+            wrong = [r for r in part.replicas if r not in declared]
+            if wrong or not part.replicas or len(set(part.replicas)) != len(part.replicas):
+                raise BadRequest(f"{part.object} has the replicas {declared}; destinations {part.replicas} are wrong")
+        if event.transmission == "ucast" and len(parts[0].replicas) > 1:
+            raise BadRequest(f"ucast goes to one replica, not to {parts[0].replicas}")
+        if event.receipt is not None:
+            if event.kind == "oneway":
+                raise BadRequest("a one-way request has no response to wait for")
+            receipts.check(event.receipt, {p.object: p.replicas for p in parts})
+        if len(self._good) < 4096:
+            self._good.add(shape)
+
+    def _check_kinds(self, event: Submit) -> None:
+        if isinstance(event.caller, str):
+            if event.caller not in self._sessions:
+                check_name(event.caller, "client name")
+        elif not isinstance(event.caller, Sid):
+            raise BadRequest(f"caller {event.caller!r} is neither a client's name nor an instance")
+        if event.kind not in _KINDS or event.transmission not in _TRANSMISSIONS:
+            raise BadRequest(f"no kind {event.kind!r} or transmission {event.transmission!r}")
+        receipts.check_wait(event.receipt, event.deadline)
+
+    def _check_numbers(self, event: Submit, caller: Caller | None) -> None:
+        """What travels must be within the limits that peers check: else one bad call would stop a whole link."""
+        least = caller.next if caller is not None else 0
+        if not least <= event.call < MANY:
+            raise BadRequest(f"call number {event.call}; the next free one is {least}")
+        if not 0 <= event.done <= (event.call if caller is None else 0):
+            raise BadRequest(f"done {event.done} of call {event.call}: a client has no answers to calls after this one")
+        for session in event.sessions if caller is None else ():
+            why = self._com.checker.bad_context(session.context) or self._not_sent(session)
+            if why or not 0 <= session.clock < clock_limit(self._com.clock):
+                raise BadRequest(f"session {session.after!r}: {why or f'clock {session.clock} is out of range'}")
+
+    def _not_sent(self, session: Session) -> str:
+        for at, marks in session.context:
+            if any(origin == self._com.node and seq > self._last_of(at) for origin, seq in marks):
+                return f"it names a request to {at} that {self._com.node} has not sent"
+        return ""

@@ -1,0 +1,57 @@
+"""Each rule of membership (PROTOCOL §7), switched off: what to replace by what. As in mutants.py."""
+
+from typing import Any
+
+import msgspec
+
+from framework.com import flush
+from framework.com.handover import Handover
+from framework.com.host import Host
+from framework.com.member import Membership
+from framework.com.order import Order
+from framework.com.replies import Kept
+from framework.com.view import View
+
+from .mutants import Mutant
+
+
+def _without_proposals(reports: Any, real: Any = flush.union) -> Any:
+    return msgspec.structs.replace(real(reports), proposals=())
+
+
+def _without_requests(reports: Any, real: Any = flush.union) -> Any:
+    return msgspec.structs.replace(real(reports), requests=())
+
+
+def _used_at_once(self: Membership, frame: Any, event: Any, now: float, real: Any = Membership.keeps) -> bool:
+    link = self.com.links.get(event.peer)
+    here = link is not None and (frame.life, frame.to) == (link.theirs, link.mine)
+    return not (here and frame.view > self.view.version) and real(self, frame, event, now)
+
+
+def _kept_by_nobody(self: Host) -> None:
+    self.kept.clear()
+
+
+def _at_once(*_: Any) -> bool:
+    return True
+
+
+def _none(*_: Any) -> None:
+    return None
+
+
+def _nothing_kept(*_: Any) -> Any:
+    return Kept()
+
+
+MEMBER_MUTANTS: dict[str, Mutant] = {
+    "proposals of the departed are not shared": (flush, "union", _without_proposals),
+    "requests of the departed are not shared": (flush, "union", _without_requests),
+    "anybody decides alone": (View, "majority", property(lambda self: 1)),
+    "frames of a later view are used at once": (Membership, "keeps", _used_at_once),
+    "delivered before all know its stamp": (Order, "_all_know", _at_once),
+    "the state is given while earlier requests are under way": (Handover, "_no_earlier", _at_once),
+    "who is left out is listened to until the end": (Membership, "_freeze", _none),
+    "what was delivered is not kept for others": (Host, "prune", _kept_by_nobody),
+}
