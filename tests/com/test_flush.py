@@ -64,20 +64,33 @@ def test_the_union_does_not_depend_on_who_is_asked_first(some: list[Report], cha
 # which requests go on
 
 
-def decided(*requests: Request) -> Decision:
-    return Decision(OUT.view, OUT.left, (), Report((), requests, 0))
+def goes_on(*requests: Request) -> list[Request]:
+    return flush._completed(after(), Decision(OUT.view, OUT.left, (), Report((), requests, 0)))
+
+
+def after() -> Lives:
+    lives = Lives(N1, View(1, (N1, N2, N3)))
+    lives.install(OUT.view, OUT.left, ())
+    return lives
 
 
 def test_a_request_that_one_survivor_has_goes_on() -> None:
     one = a_request(1, "f@n1")
-    assert flush._completed(decided(one)) == [one]
-    alive = flush._alive(decided(one), [one])
+    assert goes_on(one) == [one]
+    alive = flush._alive(after(), [one])
     assert alive == {(Replica("f@n1"), N2): {1}, (Replica("f@n3"), N2): {1}}
 
 
 def test_no_number_is_alive_at_the_departed() -> None:
     one = write(1, dests=to("f@n1", "f@n2", "f@n3"))
-    assert (Replica("f@n2"), N2) not in flush._alive(decided(one), [one])
+    assert (Replica("f@n2"), N2) not in flush._alive(after(), [one])
+
+
+def test_no_number_is_alive_at_a_life_that_began_later() -> None:
+    """f@n3 was a destination in version 1; in version 2 there is another life of it."""
+    lives = Lives(N1, View(1, (N1, N2, N3)))
+    lives.install(View(2, (N1, N3), (1, 2)), [N2, N3], [N3])
+    assert flush._alive(lives, [a_request(1, "f@n1")]) == {(Replica("f@n1"), N2): {1}}
 
 
 def pcast(at: str) -> Request:
@@ -86,21 +99,20 @@ def pcast(at: str) -> Request:
 
 def test_half_of_an_act_is_void() -> None:
     """It needs agreement, and nobody has the part of g: it cannot have been agreed."""
-    assert flush._completed(decided(pcast("f@n1"))) == []
-    both = decided(pcast("f@n1"), pcast("g@n1"))
-    assert len(flush._completed(both)) == 2
+    assert goes_on(pcast("f@n1")) == []
+    assert len(goes_on(pcast("f@n1"), pcast("g@n1"))) == 2
 
 
 def test_half_of_an_act_that_needs_no_agreement_goes_on() -> None:
     """Each of its parts is performed by itself, perhaps already."""
     loose = pcast("f@n1")
     loose = Request(**{**{f: getattr(loose, f) for f in loose.__struct_fields__}, "ordered": False})
-    assert flush._completed(decided(loose)) == [loose]
+    assert goes_on(loose) == [loose]
 
 
 def test_a_part_that_only_the_departed_would_perform_is_not_missed() -> None:
     one = request(1, target="f@n1", dests=to("f@n1", "g@n2"), parts=(*W, Part(G, Footprint("a"))), ordered=True)
-    assert flush._completed(decided(one)) == [one]
+    assert goes_on(one) == [one]
 
 
 # what is reported

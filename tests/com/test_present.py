@@ -133,7 +133,25 @@ def test_who_has_no_state_is_not_waited_for() -> None:
     answer(one, F[0])
     answer(one, F[1])
     assert got(one) == [F[0], F[1]] and one.waived == (F[2],)
-    assert not answer(one, F[2])
+
+
+def test_who_has_got_its_state_meanwhile_may_answer() -> None:
+    one = call(CREC, nested=True)
+    one.waive([F[2]])
+    assert answer(one, F[2]) and one.waived == ()
+    answer(one, F[0])
+    assert got(one) is None
+    answer(one, F[1])
+    assert got(one) == [F[2], F[0], F[1]]
+
+
+def test_who_has_no_state_is_waited_for_when_nobody_else_is_left() -> None:
+    one = call(CREC, nested=True)
+    one.waive([F[2]])
+    one.lose([N1, N2])
+    assert not one.hopeless and one.dests == (F[2],) and one.waived == ()
+    one.lose([N3])
+    assert one.hopeless
 
 
 receipts = st.sampled_from([CREC, DREC, quorum(1), quorum(2), quorum(3), srec(F[0])])
@@ -174,64 +192,59 @@ def test_a_clients_receipt_is_complete_or_without_hope(receipt: Receipt, order: 
 # who is there when a call is made
 
 
-def com(members: tuple[Node, ...], since: tuple[int, ...] = (), unready: tuple[Replica, ...] = ()) -> Com:
+def com(members: tuple[Node, ...], unready: tuple[Replica, ...] = ()) -> Com:
     placements = [Placement("f", Relation([]), NODES[:3]), Placement("g", Relation([]), NODES[2:])]
-    version = max(since, default=2)
-    view = View(version, members, since or (1,) * len(members), (1,) * len(members), unready)
+    view = View(2, members, (1,) * len(members), (1,) * len(members), unready)
     return Com(N1, Directory(view, placements, NODES))
 
 
-def submit(receipt: Receipt | None, nested: bool = False, g: bool = False) -> Submit:
-    parts = [Outgoing(ObjectName("f"), Footprint("w"), b"", F)]
+def submit(receipt: Receipt | None, nested: bool = False, g: bool = False, f: tuple[Replica, ...] = F) -> Submit:
+    parts = [Outgoing(ObjectName("f"), Footprint("w"), b"", f)]
     parts += [Outgoing(ObjectName("g"), Footprint("w"), b"", G)] if g else []
     caller = Sid(7, Replica("f@n1")) if nested else "ann"
     return Submit(caller, 1, "sync" if receipt else "oneway", "pcast" if g else "mcast", tuple(parts), receipt)
 
 
+def goes_to(here: Com, event: Submit) -> tuple[Replica, ...]:
+    return tuple(r for part in present(here, event).parts for r in part.replicas)
+
+
 def test_absent_replicas_are_left_out() -> None:
-    event = present(com((N1, N3)), submit(CREC), 2)
-    assert event.parts[0].replicas == (F[0], F[2])
+    assert goes_to(com((N1, N3)), submit(CREC)) == (F[0], F[2])
     full = submit(CREC)
-    assert present(com(NODES), full, 2) == full
+    assert present(com(NODES), full) == full
 
 
 def test_a_quorum_counts_against_all_replicas_that_an_object_has() -> None:
-    assert present(com((N1, N3)), submit(quorum(2)), 2).parts[0].replicas == (F[0], F[2])
-    says = "f: 1 of its replicas f@n1, f@n2, f@n3 can be reached, 2 are needed; view 2 has the members n1, n4"
+    assert goes_to(com((N1, N3)), submit(quorum(2))) == (F[0], F[2])
+    says = "f: 1 of its replicas f@n1, f@n2, f@n3 can be reached and have a state, 2 are needed; view 2 has the members"
     with pytest.raises(Unavailable, match=says):
-        present(com((N1, N4)), submit(quorum(2)), 2)
+        present(com((N1, N4)), submit(quorum(2)))
 
 
 def test_an_instance_takes_what_it_can_get() -> None:
-    event = present(com((N1, N4)), submit(quorum(2), nested=True), 2)
-    assert event.parts[0].replicas == (F[0],)
+    assert goes_to(com((N1, N4)), submit(quorum(2), nested=True)) == (F[0],)
 
 
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("receipt", [CREC, None], ids=str)
 def test_nobody_is_left(nested: bool, receipt: Receipt | None) -> None:
-    with pytest.raises(Unavailable, match="g: 0 of its replicas g@n3, g@n4 can be reached, 1 is needed"):
-        present(com((N1, N2)), submit(receipt, nested, g=True), 2)
+    with pytest.raises(Unavailable, match="g: 0 of its replicas g@n3, g@n4 can be reached and have a state, 1 is need"):
+        present(com((N1, N2)), submit(receipt, nested, g=True))
 
 
 def test_the_one_who_shall_answer_is_gone() -> None:
-    with pytest.raises(Unavailable, match="f@n2 cannot be reached; view 2 has the members n1, n3"):
-        present(com((N1, N3)), submit(srec(F[1])), 2)
-    assert present(com((N1, N3)), submit(srec(F[1]), nested=True), 2).parts[0].replicas == (F[0], F[2])
+    with pytest.raises(Unavailable, match="f@n2 cannot be reached, or has no state yet; view 2 has the members n1, n3"):
+        present(com((N1, N3)), submit(srec(F[1])))
+    assert goes_to(com((N1, N3)), submit(srec(F[1]), nested=True)) == (F[0], F[2])
 
 
-def test_an_instance_of_an_earlier_view_does_not_count_who_joined_later() -> None:
-    """n3 joined in view 4; g has nobody else. It gets the request, but cannot be what the instance lives on."""
-    here = com((N1, N2, N3), (1, 1, 4))
-    with pytest.raises(Unavailable, match="g: 0 of its replicas"):
-        present(here, submit(CREC, nested=True, g=True), 3)
-    event = present(here, submit(CREC, nested=True), 3)
-    assert event.parts[0].replicas == F, "f@n3 is sent it all the same"
-    assert present(here, submit(CREC, nested=True, g=True), 4).parts[1].replicas == (G[0],)
-
-
-def test_an_instance_does_not_live_on_replicas_without_state() -> None:
-    here = com((N1, N2, N3), (1, 1, 4), (G[0],))
-    with pytest.raises(Unavailable, match="g: g@n3 has no state yet"):
-        present(here, submit(CREC, nested=True, g=True), 4)
-    assert present(here, submit(CREC, g=True), 4).parts[1].replicas == (G[0],), "a client waits for its state"
+def test_to_all_or_to_those_that_have_a_state() -> None:
+    """f@n3 waits for its state. What goes to all goes there, too; what goes to some does not, and what goes to one goes
+    where it was sent."""
+    here = com((N1, N2, N3), (F[2],))
+    assert goes_to(here, submit(CREC)) == F
+    assert goes_to(here, submit(CREC, f=F[1:])) == (F[1],)
+    assert goes_to(here, submit(CREC, f=F[2:])) == (F[2],)
+    with pytest.raises(Unavailable, match="f@n3 cannot be reached, or has no state yet"):
+        present(here, submit(srec(F[2]), f=F[1:]))

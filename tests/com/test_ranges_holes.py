@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from framework.com.context import Context, Known
-from framework.com.lives import ends_life, first_of
+from framework.com.lives import first_of, life_of
 from framework.com.past import Past
 from framework.com.ranges import LONG, Ranges
-from framework.ids import Node, Replica
+from framework.ids import GroupId, Node, Replica, Stamp
 
 quick = settings(derandomize=True, deadline=None, max_examples=200)
 MOST = 40
@@ -120,7 +120,8 @@ def test_a_long_range_far_away_is_not_put_down_one_by_one() -> None:
 def test_bases_of_lives() -> None:
     assert first_of(1) == 0
     assert first_of(3) == 2 << 32
-    assert ends_life(first_of(2)) and not ends_life(first_of(2) + 1)
+    assert life_of(first_of(3)) == life_of(first_of(3) + 77) == first_of(3)
+    assert life_of(77) == 0
 
 
 # what a node knows (Known), what a replica remembers (Past)
@@ -177,4 +178,6 @@ def test_past_closes_and_tells_what_comes_instead() -> None:
     past.close(N2, {4, 6})
     assert past.is_delivered((N2, 5)) and not past.is_delivered((N2, 4))
     assert past.instead((N2, 5)) == [(N2, 4)]
+    past.deliver((N2, 6), Stamp(3, GroupId(1, HERE, 1)))
+    assert past.instead((N2, 6)) == [], "it was delivered: it is not void"
     assert past.instead((N1, 5)) == []
