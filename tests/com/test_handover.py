@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from framework.com.events import Deliver, Duplicate, Evict, Give, Snapshot, Take
+from framework.com.messages import Frame
 from framework.com.receipt import CREC, SREC
 from framework.com.words import Decided
 from framework.errors import BadMessage, BadRequest
@@ -73,6 +74,7 @@ def test_what_runs_since_an_earlier_view_ends_first() -> None:
     s.client("T", "n1").oneway("f.w@n1,n2,n3", "old")
     joined(s)
     ask(s)
+    assert not s.com("n1").hosts[HERE].order.closed
     s.wait(10 * DELTA)
     assert given(s) == []
     s.client("U", "n2").oneway("f.p", "new")
@@ -97,6 +99,24 @@ def test_what_waits_since_an_earlier_view_is_performed_first() -> None:
     assert s.delivered("f@n1") == ["one", "two"] and given(s) == []
     s.instance("two", "f@n1").commit()
     s.tick(STEP)
+    assert len(given(s)) == 1
+    assert s.finish().violations == []
+
+
+def test_what_is_not_agreed_since_an_earlier_view_is_waited_for() -> None:
+    """Nothing runs at the donor; but a request of view 1 is there that n3 has not got yet."""
+    s = stage()
+    s.hold_words(Frame, "n1->n3")
+    s.client("T", "n1").oneway("f.w@n1,n2,n3", "old")
+    joined(s)
+    assert s.waiting("f@n1") == ["old"]
+    ask(s)
+    s.wait(10)
+    assert given(s) == []
+    s.release_words()
+    s.wait(30)
+    s.instance("old", "f@n1").commit()
+    s.wait(10)
     assert len(given(s)) == 1
     assert s.finish().violations == []
 

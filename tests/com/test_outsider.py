@@ -14,6 +14,7 @@ from framework.com.view import View
 from framework.com.words import Ballot, Decided, Decision, Excluded, Hello, Prepare, decode
 from framework.errors import BadMessage
 from framework.ids import Node
+from tests.paper.group_stage import GroupStage
 
 THREE = tuple(Node(f"n{i}") for i in (1, 2, 3))
 N1, N2, N3 = THREE
@@ -206,3 +207,24 @@ def test_what_is_for_members_is_ignored(word: Frame | Prepare | Excluded) -> Non
     assert one.step(Arrived(N1, encode(word)), 1.0) == []
     assert one.others == {} and not one.admitted
     assert one.step(Writable(N1), 1.0) == []
+
+
+@pytest.mark.xfail(strict=True, reason="n1 is alone in a view that nobody else takes, and cannot get out of it")
+def test_a_group_comes_up_though_one_restarted_while_it_was_formed() -> None:
+    """n3 restarts when all had heard each other. n2 hears the new one, n1 does not yet, and makes the view with the old
+    one. n2 does not take it. Two of three are there all the time and hear each other: a group has to come up."""
+    stage = GroupStage("n1 n2 n3")
+    for node in THREE:
+        stage.crash(node)
+    for node in THREE:
+        stage.join(node)
+    stage.tick(5.0)
+    stage.tick(10.0, "n2", "n3")
+    stage.crash("n3")
+    stage.join("n3")
+    stage.hold("n3->n1")
+    stage.tick(10.0, "n3")
+    stage.tick(1.0, "n1")
+    assert stage.is_member("n1") and stage.view("n1").incarnation(N3) == 2
+    stage.release()
+    stage.until(lambda: stage.complete("n1 n2 n3"), most=5000.0)

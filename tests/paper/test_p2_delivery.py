@@ -224,6 +224,21 @@ def test_a_message_of_the_departed_that_nobody_has_is_void(set_up_group: SetUp) 
     assert stage.delivered("f@o2") == ["m2"]
 
 
+def test_contexts_do_not_name_what_is_void(set_up_group: SetUp) -> None:
+    """PROTOCOL §7: O5 knows of m1 of O3, which nobody has got. What O5 sends after the change does not name it."""
+    stage = five(set_up_group)
+    stage.hold("o3->o2")
+    client = stage.client("T", "o3")
+    client.oneway("f.w@o2", "m1")
+    client.oneway("g.go@o5", "go")
+    assert stage.knows(stage.instance("go", "g@o5")) == {"f@o2": {"m1"}}
+    stage.crash("o3")
+    stage.lose_all()
+    stage.until(lambda: stage.complete(FOUR))
+    stage.instance("go", "g@o5").oneway("f.w@o4", "m2")
+    assert stage.request("m2").context == ()
+
+
 def test_what_the_excluded_sends_late_is_not_used(set_up_group: SetUp) -> None:
     """P2 §6 delivers what comes "from the objects in the new membership". m of O3, which is alive and excluded, arrives
     after the change: nobody delivers it, so nobody differs."""
