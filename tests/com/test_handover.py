@@ -7,7 +7,7 @@ import pytest
 from framework.com.events import Deliver, Duplicate, Evict, Give, Snapshot, Take
 from framework.com.messages import Frame
 from framework.com.receipt import CREC, SREC
-from framework.com.words import Decided
+from framework.com.words import Accept, Decided
 from framework.errors import BadMessage, BadRequest
 from framework.ids import Node, Replica
 from tests.com.fingerprint import fingerprint
@@ -321,3 +321,19 @@ def test_bad_wishes_and_parts(node: str, event: Any, error: type[Exception], say
     with pytest.raises(error, match=says):
         s.do(node, event)
     assert fingerprint(s.com(node)) == before
+
+
+@pytest.mark.xfail(strict=True, reason="the view says what was the case when its members promised")
+def test_a_state_that_comes_while_the_view_changes_is_not_forgotten() -> None:
+    """n4 has promised, and said that it has no state; then it gets one and tells everybody; then the view begins."""
+    s = joined(stage())
+    s.hold_words(Accept, "*->*")
+    s.do("n1", Evict(Node("n3")))
+    s.tick(STEP)
+    ask(s)
+    s.tick(STEP)
+    assert has_state(s) and not s.com("n2").lives.pending
+    s.release_words()
+    s.until(lambda: s.complete("n1 n2 n4"))
+    s.wait(100)
+    assert not any(s.com(n).lives.pending for n in ("n1", "n2", "n4"))

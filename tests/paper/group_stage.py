@@ -35,7 +35,7 @@ from framework.com.messages import Frame
 from framework.com.outsider import Admitted, Outsider
 from framework.com.view import Directory, View
 from framework.com.words import AnyWord, decode
-from framework.ids import Node, object_of, replica
+from framework.ids import Node, Replica, object_of, replica
 from framework.sim.ledger import Ledger
 from framework.sim.verdict import Verdict
 from framework.trace.files import Trace
@@ -155,11 +155,14 @@ class GroupStage(Stage):
 
     def _ask(self) -> None:
         for node in list(self._players):
-            for mine, donors in list(self.com(node).unready.items()):
-                ready = [d for d in donors if d in self._players and self._has_state(object_of(mine), d)]
+            for mine in list(self.com(node).unready):
+                there = [n for n in self._players if replica(object_of(mine), n) in self.com(n).hosts]
+                ready = [n for n in there if self._has_state(object_of(mine), n)]
                 if ready:
                     theirs = replica(object_of(mine), ready[0])
                     self._step(ready[0], Give(theirs, node, self.com(node).lives.mine))
+                elif node == min(there, key=lambda n: (self.com(n).lives.mine, n)):
+                    self._take(node, mine, "", b"")  # nobody has one: the oldest begins with the initial state
         self._run()
 
     def _has_state(self, name: str, node: Node) -> bool:
@@ -174,10 +177,13 @@ class GroupStage(Stage):
         def arrive() -> None:
             if effect.to in self._players and mine in self.com(effect.to).unready:
                 self.ledgers[mine] = state
-                self._players[effect.to].recorder.adopt(self.now, mine, ticket)
-                self._step(effect.to, Take(mine, effect.part))
+                self._take(effect.to, mine, ticket, effect.part)
 
         self._agenda.append(arrive)
+
+    def _take(self, node: Node, mine: Replica, ticket: str, part: bytes) -> None:
+        self._players[node].recorder.adopt(self.now, mine, ticket)
+        self._step(node, Take(mine, part))
 
     # time
 
