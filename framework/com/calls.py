@@ -9,7 +9,7 @@ from framework.com import receipt as receipts
 from framework.com.asked import Asked
 from framework.com.caller import Call, Caller
 from framework.com.cancel import recall
-from framework.com.events import Accepted, Cancel, Collect, Leave, Received, Sent, Session, Submit
+from framework.com.events import Accepted, Again, Cancel, Collect, Leave, Outgoing, Received, Sent, Session, Submit
 from framework.com.events import Response as Answer
 from framework.com.instance import Instance
 from framework.com.messages import Dest, Part, Request, Response
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from framework.com.core import Com
 
 
+AGAIN = "again"  # in the place of a client
+
+
 class Calls:
     def __init__(self, com: "Com") -> None:
         self.com = com
@@ -46,6 +49,7 @@ class Calls:
         self._backlog: dict[str, deque[Submit]] = {}  # client calls that wait for a peer, in their order
         self._postponed = 0  # how many there are
         self._asked = Asked(com, self.sessions, self._last)
+        self._again: Caller | None = None  # sends what was performed in earlier lives
 
     def submit(self, event: Submit, now: float) -> None:
         caller = self._caller(event.caller) if isinstance(event.caller, Sid) else None
@@ -59,6 +63,21 @@ class Calls:
                 return
             caller = self._session(event.caller)
         self._send(caller, event)
+
+    def again(self, event: Again, now: float) -> None:
+        """Nobody waits for it: who does repeats it himself. One after the other, as they were performed."""
+        old = event.request
+        name = object_of(old.target)
+        part = next(p for p in old.parts if p.object == name)
+        client, path = old.invocation
+        if self._again is None:
+            sid = Sid(self.com.tick(), self._tran)
+            self._tran_cid = self._tran_cid or sid
+            self._again = Caller(sid, self._tran_cid, AGAIN, old.invocation)
+        self._again.invocation = Invocation(client, path[:-1])
+        out = Outgoing(name, part.footprint, old.args, self.com.directory.find(name).replicas)
+        submit = Submit(AGAIN, path[-1], "oneway", "mcast", (out,))
+        self._send(self._again, present(self.com, submit))
 
     def _last(self, at: Replica) -> int:
         """The number of the last request to this replica."""
@@ -129,7 +148,7 @@ class Calls:
                     call.waived,
                 )
             )
-        if caller.client:
+        if caller.client and caller is not self._again:
             caller.after = group, "sent"
             self.com.tell(Accepted(caller.client, event.call))
             self._forget_below(caller, event.done)

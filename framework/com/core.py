@@ -6,7 +6,7 @@ reads a clock; ``now`` only moves time-outs. A step that raises has changed noth
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from framework.com.calls import Calls
 from framework.com.check import Checker
 from framework.com.context import Known
 from framework.com.events import (
+    Again,
     AnyEffect,
     AnyEvent,
     Arrived,
@@ -54,7 +55,7 @@ from framework.com.messages import (
 )
 from framework.com.messages import Cancel as CancelMessage
 from framework.com.messages import Known as KnownMessage
-from framework.com.view import Directory
+from framework.com.view import Directory, Holding
 from framework.com.words import decode
 from framework.errors import BadMessage, BadRequest
 from framework.ids import GroupId, Node, Replica, Sid, node_of
@@ -76,6 +77,7 @@ class Com:
         timing: Timing | None = None,
         limits: Limits | None = None,
         told: bool = True,
+        holds: Sequence[Holding] = (),
     ) -> None:
         self.node = node
         self.directory = directory
@@ -98,7 +100,7 @@ class Com:
         self.calls = Calls(self)
         self.marks = Marks(self.links, self.hosts)
         self.member = Membership(self, self.timing.suspect_after)
-        self.handover = Handover(self)
+        self.handover = Handover(self, holds)
         self._local: deque[AnyMessage] = deque()
         self._effects: list[AnyEffect] = []
         self.checker = Checker(node, directory)
@@ -114,6 +116,7 @@ class Com:
             Leave: self.calls.leave,
             Evict: lambda event, now: self.member.evict(event.node),
             Depart: lambda event, now: self.member.evict(self.node),
+            Again: self.calls.again,
             Give: self.handover.give,
             Take: self.handover.take,
         }

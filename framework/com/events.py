@@ -137,8 +137,28 @@ class Take(Event):
     part: bytes
 
 
+class Again(Event):
+    """A request that was performed in an earlier life, and is not in the state that this replica has got: it is sent
+    once more, as the same invocation."""
+
+    request: Request
+
+
 AnyEvent = (
-    Evict | Depart | Give | Take | Submit | Collect | Completed | Cancel | Leave | Arrived | Writable | Connected | Tick
+    Again
+    | Evict
+    | Depart
+    | Give
+    | Take
+    | Submit
+    | Collect
+    | Completed
+    | Cancel
+    | Leave
+    | Arrived
+    | Writable
+    | Connected
+    | Tick
 )
 
 

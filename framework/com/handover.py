@@ -12,6 +12,7 @@ itself, the replica is *closed* for a moment: requests wait until those that run
 instance go on, and it is opened again soon: two objects that call each other must not wait for each other.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,7 +21,9 @@ from framework.com.events import Give, Snapshot, Take
 from framework.com.host import Host
 from framework.com.messages import Ready, WireContext
 from framework.com.replies import Kept
-from framework.errors import BadMessage, BadRequest
+from framework.com.view import Holding
+from framework.com.words import NONE
+from framework.errors import BadMessage, BadRequest, Unavailable
 from framework.ids import Node, Replica, node_of
 
 if TYPE_CHECKING:
@@ -36,8 +39,10 @@ class Part(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=T
 
 
 class Handover:
-    def __init__(self, com: "Com") -> None:
+    def __init__(self, com: "Com", holds: Sequence[Holding]) -> None:
         self.com = com
+        self._held = {h.replica: h for h in holds}
+        self.seeds: dict[Replica, Replica] = {}  # replicas here that begin with what another one, or they, hold
         self.unready: dict[
             Replica, tuple[Node, ...]
         ] = {}  # replicas here that wait for their state, and who may have it
@@ -48,6 +53,25 @@ class Handover:
             if host.replica in com.lives.view.unready:
                 host.order.closed = True
                 self.unready[host.replica] = self.donors(host.replica)
+        self._choose()
+
+    @property
+    def holds(self) -> tuple[Holding, ...]:
+        """States of earlier lives that replicas without a state have here."""
+        return tuple(sorted(h for r, h in self._held.items() if r in self.unready))
+
+    def _choose(self) -> None:
+        mine = {r: r for r in self.committed}
+        self.seeds = mine | {r: source for r, source in self.com.lives.view.seeds if r in self.unready}
+
+    @property
+    def committed(self) -> list[Replica]:
+        """Replicas here that are sure to begin with what they hold themselves: they count as having a state."""
+        return sorted(r for r, source in self.seeds.items() if r == source and r in self.unready)
+
+    def keep(self, replica: Replica) -> bytes:
+        """What goes with the state of a replica into its next life, or to disk. What is running is not in it."""
+        return self._part(self.com.hosts[replica])
 
     def donors(self, replica: Replica) -> tuple[Node, ...]:
         """Nodes in the view with another replica of this object, those that are there for longest first."""
@@ -58,6 +82,7 @@ class Handover:
 
     def refresh(self) -> None:
         """The view has changed."""
+        self._choose()
         for replica in self.unready:
             self.unready[replica] = self.donors(replica)
         view = self.com.lives.view
@@ -129,10 +154,17 @@ class Handover:
 
     # the one who takes
 
+    def may_take(self, replica: Replica) -> bool:
+        """Not while the next view is decided: it was told that this replica has no state, and may name another one that
+        begins with what it holds."""
+        return replica in self.unready and (replica in self.committed or self.com.member.promised == NONE)
+
     def take(self, event: Take, now: float) -> None:
         host = self.com.hosts.get(event.replica)
         if host is None or event.replica not in self.unready:
             raise BadRequest(f"{event.replica} does not wait for a state at {self.com.node}")
+        if not self.may_take(event.replica):
+            raise Unavailable(f"the view is changing: {event.replica} cannot take a state now; ask for it again")
         if event.part:
             try:
                 part = msgspec.msgpack.decode(event.part, type=Part)
@@ -142,6 +174,8 @@ class Handover:
             host.epoch.inherit(part.context)
             host.replies.adopt(part.replies)
         del self.unready[event.replica]
+        self._held.pop(event.replica, None)
+        self.seeds.pop(event.replica, None)
         self.com.lives.pending.discard(event.replica)
         for node in self.com.links:
             self.com.post(node, Ready(self.com.view, event.replica))

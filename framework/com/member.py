@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from framework.com import flush
+from framework.com.attempt import Attempt, Outside
 from framework.com.detect import Detector
 from framework.com.events import Arrived, Changing, Isolated, Out, Transmit
 from framework.com.messages import Frame, encode
@@ -48,17 +49,6 @@ if TYPE_CHECKING:
 KEPT = 4096  # frames of a later view, or of a frozen peer: more come again, as they are not acknowledged
 
 
-class Attempt:
-    """An attempt of this node to decide the next view."""
-
-    def __init__(self, ballot: Ballot, leaving: frozenset[Node]) -> None:
-        self.ballot = ballot
-        self.leaving = leaving
-        self.promises: dict[Node, Promise] = {}
-        self.decision: Decision | None = None
-        self.accepted: set[Node] = set()
-
-
 class Membership:
     def __init__(self, com: "Com", suspect_after: float) -> None:
         self.com = com
@@ -71,7 +61,7 @@ class Membership:
         self.later: list[Arrived] = []
         self.attempt: Attempt | None = None
         self.unwanted: set[Node] = set()  # to be evicted, or leaving in order
-        self.outsiders: dict[Node, tuple[int, float]] = {}  # incarnation, and when it was heard
+        self.outsiders: dict[Node, Outside] = {}
         self.suspects: set[Node] = set()
         self.isolated = False
         self.last: Decision | None = decision_of(com.lives.view) if com.lives.view.formed else None  # began the view
@@ -98,7 +88,7 @@ class Membership:
                 self.detector.watch(peer, now)
         self.suspects = self.detector.look(now)
         self._isolation()
-        self.outsiders = {n: o for n, o in self.outsiders.items() if now - o[1] < 2 * self.patience}
+        self.outsiders = {n: o for n, o in self.outsiders.items() if now - o.heard_at < 2 * self.patience}
         leaving = self._leaving()
         stay = [n for n in self.view.members if n not in leaving]
         if self.attempt is not None:
@@ -110,7 +100,7 @@ class Membership:
 
     def _leaving(self) -> frozenset[Node]:
         """Who is suspected or shall go; and who has a new incarnation, so that the old one is over."""
-        reborn = {n for n, (i, _) in self.outsiders.items() if i != self.view.incarnation(n)}
+        reborn = {n for n, o in self.outsiders.items() if o.incarnation != self.view.incarnation(n)}
         return frozenset(n for n in self.view.members if n in self.suspects | self.unwanted | reborn)
 
     def _wanted(self, leaving: frozenset[Node], now: float) -> bool:
@@ -265,7 +255,7 @@ class Membership:
         if self.view.incarnation(word.source) == word.incarnation and self.view.life(word.source) is not None:
             self._tell_decision(word.source, now)
         else:
-            self.outsiders[word.source] = (word.incarnation, now)
+            self.outsiders[word.source] = Outside(word.incarnation, now, word.holds)
 
     def _prepare(self, word: Prepare, now: float) -> None:
         me = self.com.node
@@ -283,9 +273,10 @@ class Membership:
             word.version,
             word.ballot,
             flush.report(self.com, word.leaving),
-            tuple(sorted(self.com.unready)),
+            tuple(sorted(r for r in self.com.unready if r not in self.com.handover.committed)),
+            self.com.handover.holds,
             tuple(sorted(self.suspects)),
-            tuple(sorted((n, i) for n, (i, _) in self.outsiders.items())),
+            tuple(sorted((n, o.incarnation, o.holds) for n, o in self.outsiders.items())),
             self.accepted,
         )
         self._say(word.source, promise, now)
@@ -302,29 +293,10 @@ class Membership:
         if any(n not in attempt.promises for n in stay):
             return
         accepted = [p.accepted for p in attempt.promises.values() if p.accepted is not None]
-        attempt.decision = max(accepted, key=lambda a: a[0])[1] if accepted else self._next(attempt, stay)
-        self._say_again(attempt, now)
-
-    def _next(self, attempt: Attempt, stay: list[Node]) -> Decision:
-        version = self.view.version + 1
-        outsiders = {n: i for n, (i, _) in self.outsiders.items()}
-        for promise in attempt.promises.values():
-            outsiders.update(promise.outsiders)
-        joined = sorted(n for n in outsiders if n not in stay)
-        lives = {n: (self.view.life(n) or 1, self.view.incarnation(n) or 1) for n in stay}
-        lives |= {n: (version, outsiders[n]) for n in joined}
-        members = tuple(sorted(lives))
-        unready = {r for n in stay for r in attempt.promises[n].unready}
-        unready |= {r for n in joined for _, r in self.com.directory.on(n)}
-        view = View(
-            version,
-            members,
-            tuple(lives[n][0] for n in members),
-            tuple(lives[n][1] for n in members),
-            tuple(sorted(unready)),
+        attempt.decision = (
+            max(accepted, key=lambda a: a[0])[1] if accepted else attempt.next(self.com, stay, self.outsiders)
         )
-        left = tuple(sorted(attempt.leaving))
-        return Decision(view, left, tuple(joined), flush.union([attempt.promises[n].report for n in stay]))
+        self._say_again(attempt, now)
 
     def _accept(self, word: Accept, now: float) -> None:
         me = self.com.node

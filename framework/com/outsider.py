@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from framework.com.events import AnyEffect, AnyEvent, Arrived, Effect, Tick, Transmit
 from framework.com.link import Timing
 from framework.com.messages import Frame, encode
-from framework.com.view import View
+from framework.com.view import Directory, Holding, View
 from framework.com.words import Decided, Hello, decode
 from framework.errors import BadMessage
-from framework.ids import Node
+from framework.ids import Node, object_of
 
 
 class Admitted(Effect, frozen=True):
@@ -25,13 +25,21 @@ class Admitted(Effect, frozen=True):
 
 class Outsider:
     def __init__(
-        self, node: Node, incarnation: int, nodes: Sequence[Node], timing: Timing | None = None, version: int = 0
+        self,
+        node: Node,
+        incarnation: int,
+        directory: Directory,
+        timing: Timing | None = None,
+        version: int = 0,
+        holds: Sequence[Holding] = (),
     ) -> None:
         self.node = node
         self.incarnation = incarnation
-        self.nodes = tuple(nodes)
+        self.directory = directory
+        self.nodes = directory.nodes
         self.timing = timing or Timing()
         self.version = version  # of the last view it remembers
+        self.holds = tuple(holds)
         self.others: dict[Node, Hello] = {}  # outsiders, as they were heard last
         self.admitted = False
         self._said_at = float("-inf")
@@ -62,7 +70,7 @@ class Outsider:
             return []
         self._said_at = now
         heard = tuple(sorted((n, h.incarnation) for n, h in self.others.items()))
-        hello = encode(Hello(self.node, self.incarnation, heard, self.version))
+        hello = encode(Hello(self.node, self.incarnation, heard, self.version, self.holds))
         return [Transmit(n, hello) for n in self.nodes if n != self.node]
 
     def _arrived(self, event: Arrived, now: float) -> list[AnyEffect | Admitted]:
@@ -92,9 +100,19 @@ class Outsider:
         for node, hello in self.others.items():
             if dict(hello.heard) != {n: i for n, i in now.items() if n != node}:
                 return None
-        version = max(self.version, *(h.version for h in self.others.values()), 0) + 1
+        version = max([self.version, *(h.version for h in self.others.values())]) + 1
         members = tuple(sorted(now))
-        return View(version, members, (version,) * len(members), tuple(now[n] for n in members))
+        held = [*self.holds, *(h for hello in self.others.values() for h in hello.holds)]
+        names = {object_of(h.replica) for h in held}  # the others begin with the initial state, all of them
+        unready = [r for p in self.directory.objects.values() if p.name in names for r in p.replicas]
+        return View(
+            version,
+            members,
+            (version,) * len(members),
+            tuple(now[n] for n in members),
+            tuple(sorted(unready)),
+            tuple(sorted(self.directory.seeds(dict.fromkeys(members, version), unready, held))),
+        )
 
     def _admit(self, view: View) -> Admitted:
         self.admitted = True

@@ -46,6 +46,12 @@ class Ranges:
         self._raise_to(low)
         self.holes = {n for n in left if n <= self.low} or None
 
+    def remove(self, n: int) -> None:
+        if n > self.low:
+            self.above.discard(n)
+        elif n > 0:
+            self.holes = {n, *(self.holes or ())}
+
     def below(self, n: int) -> list[int]:
         """What is alive of a life that has ended, and was sent before ``n``. If ``n`` is void, it stood for these."""
         return [hole for hole in sorted(self.holes) if hole < n] if self.holes else []
@@ -53,6 +59,8 @@ class Ranges:
     def _raise_to(self, low: int) -> None:
         if low > self.low:
             self.low = low
+        if not self.holes:
+            self.holes = None
         if self.above:
             self.above = {n for n in self.above if n > self.low} if low > min(self.above) else self.above
             while self.low + 1 in self.above:

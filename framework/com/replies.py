@@ -14,6 +14,7 @@ performed is kept as ranges, and the ids of the last ``16 * bound`` nested ones 
 """
 
 from collections import OrderedDict
+from collections.abc import Collection
 from itertools import islice
 
 import msgspec
@@ -45,6 +46,7 @@ class Kept(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=T
     tombs: tuple[Invocation, ...]
     roots: tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
     done: tuple[tuple[str, int], ...]
+    running: tuple[Invocation, ...] = ()  # in ``roots``, but not in the state
 
 
 class Reply:
@@ -86,14 +88,17 @@ class Replies:
         return self._replies.get(invocation)
 
     def export(self) -> Kept:
-        """For a replica that joins. Nothing is running, so every reply has its status."""
+        """For a replica that has no state. What is running is not in it."""
+        running = {i for i, r in self._replies.items() if r.status is None}
         told = [
             Told(i, r.status, r.body, r.output, r.context, r.full, r.joins, r.copies)
             for i, r in self._replies.items()
-            if r.status is not None
+            if r.status is not None and not _within(i, running)
         ]
+        tombs = tuple(i for i in self._tombs if not _within(i, running))
         roots = tuple((client, ranges.wire()) for client, ranges in self._roots.items())
-        return Kept(tuple(told), tuple(self._tombs), roots, tuple(self._done.items()))
+        started = tuple(sorted(i for i in running if len(i.path) == 1))
+        return Kept(tuple(told), tombs, roots, tuple(self._done.items()), started)
 
     def adopt(self, kept: Kept) -> None:
         for told in kept.replies:
@@ -103,6 +108,8 @@ class Replies:
         self._tombs.update(dict.fromkeys(kept.tombs))
         for client, ranges in kept.roots:
             self._roots.setdefault(client, Ranges()).add_all(ranges)
+        for invocation in kept.running:
+            self._roots[invocation.client].remove(invocation.path[0])
         self._done.update(kept.done)
 
     def start(self, request: Request) -> Reply:
@@ -166,3 +173,8 @@ class Replies:
         self._tombs[invocation] = None
         if len(self._tombs) > 16 * self.bound:
             self._tombs.popitem(last=False)
+
+
+def _within(invocation: Invocation, running: Collection[Invocation]) -> bool:
+    """Is it a call of one of these, direct or not? It came back to an instance that waits for it."""
+    return bool(running) and any(invocation.ancestor(n) in running for n in range(1, len(invocation.path)))

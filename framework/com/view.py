@@ -5,14 +5,15 @@ the view in which it began: a node that crashed or was excluded comes back as a 
 How the next view is decided is in framework.com.member.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from framework.com.messages import Dest, Part
 from framework.errors import BadRequest, NoSuchObject
 from framework.footprint import Relation
-from framework.ids import Node, ObjectName, Replica, check_name, replica
+from framework.ids import Node, ObjectName, Replica, check_name, node_of, replica
 
 
 class View(msgspec.Struct, frozen=True, array_like=True):
@@ -23,6 +24,7 @@ class View(msgspec.Struct, frozen=True, array_like=True):
     since: tuple[int, ...] = ()
     incarnations: tuple[int, ...] = ()  # of a process: how a node that asks to join knows itself
     unready: tuple[Replica, ...] = ()  # those that have no state yet as it begins
+    seeds: tuple[tuple[Replica, Replica], ...] = ()  # of these, those that begin with what the second one holds
 
     def life(self, node: Node) -> int | None:
         """Since which version it is a member; None if it is not."""
@@ -45,12 +47,21 @@ class View(msgspec.Struct, frozen=True, array_like=True):
         return all(self.life(n) == self.version for n in self.members)
 
 
+class Holding(NamedTuple):
+    """A state that a replica without a state still has, from an earlier life: in memory, or on disk."""
+
+    replica: Replica
+    version: int  # of the last view of that life
+    performed: int  # requests that are in it
+
+
 class Placement:
     """An object: its conflict relation, and its replicas in the order of the nodes."""
 
-    __slots__ = ("name", "relation", "replicas")
+    __slots__ = ("durable", "name", "relation", "replicas")
 
-    def __init__(self, name: str, relation: Relation, nodes: Sequence[str]) -> None:
+    def __init__(self, name: str, relation: Relation, nodes: Sequence[str], durable: bool = False) -> None:
+        self.durable = durable
         self.name = ObjectName(check_name(name, "object name"))
         self.relation = relation
         self.replicas: tuple[Replica, ...] = tuple(replica(name, n) for n in sorted(nodes))
@@ -81,6 +92,26 @@ class Directory:
         if found is None:
             raise NoSuchObject(f"no object {name!r}; there are: {', '.join(sorted(self.objects)) or 'none'}")
         return found
+
+    def seeds(
+        self, lives: Mapping[Node, int], unready: Collection[Replica], held: Iterable[Holding]
+    ) -> list[tuple[Replica, Replica]]:
+        """Which replicas begin with a state that somebody still holds, as none of their object in this view has one.
+
+        The state is that of the holder whose life lasted longest, then that of the one who performed most. What is
+        acknowledged for a durable object is at a majority of its replicas: so a majority must be there to know who that
+        is. It goes to the replica that is in the group for longest: all that was sent since then is there, and only
+        there; the others get it from this one."""
+        out = []
+        for placement in self.objects.values():
+            here = [r for r in placement.replicas if node_of(r) in lives]
+            holders = [h for h in held if h.replica in here]
+            if not holders or any(r not in unready for r in here):
+                continue
+            if not placement.durable or 2 * len(holders) > len(placement.replicas):
+                best = max(holders, key=lambda h: (h.version, h.performed, h.replica)).replica
+                out.append((min(here, key=lambda r: (lives[node_of(r)], r != best, r)), best))
+        return out
 
     def needs_agreement(self, dests: Sequence[Dest], parts: Sequence[Part]) -> bool:
         """Not with one destination, nor if its methods conflict with nothing (PROTOCOL §5). The same at every node."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from framework.com.messages import Frame, Request, decode_with
-from framework.com.view import View
+from framework.com.view import Holding, View
 from framework.ids import GroupId, Node, Replica
 
 
@@ -58,6 +58,7 @@ class Hello(Word, tag=11, frozen=True):
     incarnation: int
     heard: tuple[tuple[Node, int], ...] = ()  # the other outsiders it has heard
     version: int = 0  # of the last view it remembers
+    holds: tuple[Holding, ...] = ()
 
 
 class FromMember(Word, frozen=True):
@@ -78,8 +79,9 @@ class Promise(FromMember, tag=13, frozen=True):
     ballot: Ballot
     report: Report
     unready: tuple[Replica, ...] = ()
+    holds: tuple[Holding, ...] = ()
     suspects: tuple[Node, ...] = ()
-    outsiders: tuple[tuple[Node, int], ...] = ()
+    outsiders: tuple[tuple[Node, int, tuple[Holding, ...]], ...] = ()
     accepted: tuple[Ballot, Decision] | None = None
 
 

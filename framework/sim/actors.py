@@ -1,5 +1,7 @@
 """The performer of a random program: instances that act, clients, and the states of replicas."""
 
+from collections.abc import Collection
+
 from framework.com.events import Accepted, Collect, Completed, Deliver, Received, Stop, Submit
 from framework.com.view import Placement
 from framework.errors import OboError
@@ -109,9 +111,13 @@ class Actors(Performer):
             raise OboError(f"the state of {replica} was to be taken while {', '.join(running)} is running there")
         return self.ledgers[replica].copy()
 
+    def hold(self, replica: Replica, running: Collection[str]) -> tuple[State, int]:
+        state = self.ledgers[replica].without(running)
+        return state, state.performed
+
     def adopt(self, replica: Replica, state: State) -> None:
         assert isinstance(state, Ledger)
-        self.ledgers[replica] = state
+        self.ledgers[replica] = state.copy()
 
     def busy(self) -> bool:
         return bool(self.running) or not all(c.over for c in self.clients.values())
@@ -126,4 +132,7 @@ def _performed_once(effect: Deliver) -> bool:
 
 
 def placements(program: Program) -> list[Placement]:
-    return [Placement(o.name, o.relation, [r.partition("@")[2] for r in o.replicas]) for o in program.objects]
+    return [
+        Placement(o.name, o.relation, [r.partition("@")[2] for r in o.replicas], program.durable(o.name))
+        for o in program.objects
+    ]

@@ -4,6 +4,7 @@ Each committed request that changes state adds a hash of itself and of the confl
 not see the order of compatible requests; the hash of each sees the order of conflicting ones.
 """
 
+from collections.abc import Collection
 from hashlib import blake2b
 from typing import Protocol
 
@@ -23,10 +24,12 @@ class Ledger:
         self.relation = relation
         self.performed = 0
         self._entries: list[tuple[Footprint, int]] = []
+        self._committed: list[tuple[str, Footprint]] = []
         self._sum = 0
 
     def commit(self, invocation: str, footprint: Footprint) -> None:
         self.performed += 1
+        self._committed.append((invocation, footprint))
         if footprint.readonly:
             return
         before = sum(h for f, h in self._entries if self.relation.conflict(f, footprint)) % (1 << 64)
@@ -36,8 +39,14 @@ class Ledger:
         self._sum = (self._sum + value) % (1 << 64)
 
     def copy(self) -> "Ledger":
+        return self.without(())
+
+    def without(self, running: Collection[str]) -> "Ledger":
+        """The state without what these invocations and their calls have done to it."""
         other = Ledger(self.relation)
-        other.performed, other._entries, other._sum = self.performed, list(self._entries), self._sum
+        for invocation, footprint in self._committed:
+            if not any(invocation == r or invocation.startswith(f"{r}.") for r in running):
+                other.commit(invocation, footprint)
         return other
 
     def digest(self) -> str:

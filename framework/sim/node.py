@@ -5,8 +5,10 @@ Between two lives the node is an outsider that asks to be let in, or its process
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from framework.com.core import Com
 from framework.com.events import (
@@ -17,6 +19,7 @@ from framework.com.events import (
     Collect,
     Deliver,
     Depart,
+    Ended,
     Evict,
     Give,
     Installed,
@@ -32,10 +35,11 @@ from framework.com.events import (
     Wake,
     Writable,
 )
+from framework.com.messages import Request
 from framework.com.outsider import Admitted, Outsider
-from framework.com.view import Directory, View
+from framework.com.view import Directory, Holding, View
 from framework.errors import BadRequest, Unavailable
-from framework.ids import Node, Replica
+from framework.ids import Node, Replica, Sid, object_of
 from framework.trace.files import Trace
 from framework.trace.recorder import Recorder, header
 
@@ -85,9 +89,24 @@ class Performer:
         """The state of a replica now. Nothing may be running on it."""
         raise BadRequest(f"{type(self).__name__} cannot copy states")
 
+    def hold(self, replica: Replica, running: Collection[str]) -> tuple[State, int]:
+        """The state of a replica, without what these invocations have done: they are over, without an end. And how many
+        requests are in it."""
+        raise BadRequest(f"{type(self).__name__} cannot copy states")
+
     def adopt(self, replica: Replica, state: State) -> None:
         """What ``copy`` gave becomes the state of another replica."""
         raise BadRequest(f"{type(self).__name__} cannot copy states")
+
+
+class Held(msgspec.Struct):
+    """What a node still has of a replica, from an earlier life: in memory, or on disk if the object is durable."""
+
+    holding: Holding
+    state: State
+    part: bytes
+    ticket: str
+    done: list[Request]  # what was performed in that life, in this order
 
 
 class SimNode:
@@ -104,6 +123,9 @@ class SimNode:
         self.view = world.directory.view  # the one it is in, or was in last
         self.isolated = False  # it hears too few to decide anything
         self.leaving = False  # it is about to leave the group in order
+        self.held: dict[Replica, Held] = {}
+        self._begun: dict[Sid, Request] = {}
+        self._done: list[tuple[Replica, Request]] = []  # in this life
         self.traces: list[Trace] = []  # one for each life
         self.recorder: Recorder
         self.paused_until = 0.0
@@ -130,15 +152,16 @@ class SimNode:
     def live(self, directory: Directory) -> None:
         """It is a member from now on."""
         self.outsider = None
-        self.com = Com(self.name, directory, self.world.timing)
+        self.com = Com(self.name, directory, self.world.timing, holds=[h.holding for h in self.held.values()])
         self.view = directory.view
+        self._begun, self._done = {}, []
         self.life = _life(self.view, self.name)
         self.isolated = self.leaving = False
         self._woken.clear()
         trace = Trace(header(self.name, directory), [])
         self.traces.append(trace)
         self.recorder = Recorder(self.name, self.view.version, trace.records.append, self.life)
-        if self.life > 1:  # of a group that was formed anew: there is no state to wait for
+        if self.life > 1:  # of a group that was formed anew: there is no state to wait for, but what somebody holds
             for replica in self.com.hosts:
                 if replica not in self.com.unready:
                     self.recorder.adopt(round(self.world.now, 3), replica, "")
@@ -146,8 +169,23 @@ class SimNode:
     def ask(self) -> None:
         """It wants to be a member. All it remembers is the number of the last view it was in."""
         self.incarnation += 1
-        nodes = tuple(self.world.nodes)
-        self.outsider = Outsider(self.name, self.incarnation, nodes, self.world.timing, self.view.version)
+        held = [h.holding for h in self.held.values()]
+        self.outsider = Outsider(
+            self.name, self.incarnation, self.world.directory, self.world.timing, self.view.version, held
+        )
+
+    def _keep(self) -> None:
+        """A life is over; it keeps the states of its replicas."""
+        assert self.com is not None
+        for replica in self.com.hosts:
+            if replica in self.com.unready:
+                continue  # what it holds from before, if anything, is still the best it has
+            running = [str(i.invocation) for i in self.com.instances.values() if i.sid.replica == replica]
+            state, performed = self.world.performer.hold(replica, running)
+            holding = Holding(replica, self.view.version, performed)
+            part, ticket = self.com.handover.keep(replica), self.recorder.ticket(replica)
+            done = [request for at, request in self._done if at == replica]
+            self.held[replica] = Held(holding, state, part, ticket, done)
 
     def crash(self) -> None:
         """Nothing is left of it, and what is on its way to it is lost."""
@@ -155,6 +193,10 @@ class SimNode:
         self.outsider = None
         self._inbox.clear()
         self.paused_until = 0.0
+        if self.com is not None:
+            self._keep()
+        durable = {p.name for p in self.world.directory.objects.values() if p.durable}
+        self.held = {r: h for r, h in self.held.items() if object_of(r) in durable}
         self._die()
 
     def _die(self) -> None:
@@ -165,6 +207,7 @@ class SimNode:
 
     def _out(self, effect: Out) -> None:
         """It is alive, but not a member any more: it comes back as another life."""
+        self._keep()
         self.recorder.effect(effect, round(self.world.now, 3))
         self._die()
         self.world.upheaval.excluded(self)
@@ -201,6 +244,7 @@ class SimNode:
                 if type(effect) is Admitted:
                     self.live(self.world.directory.at(effect.view))
                     self.world.transfers.begin(self)
+                    self.world.transfers.sow(self)
                 elif type(effect) is Transmit:
                     self.world.transmit(self.name, effect.peer, effect.data)
 
@@ -248,7 +292,12 @@ class SimNode:
             return
         self.recorder.effect(effect, round(world.now, 3))
         if type(effect) is Deliver:
+            self._begun[effect.sid] = effect.request
             world.performer.deliver(self, effect)
+        elif type(effect) is Ended:
+            request = self._begun.pop(effect.sid)
+            if effect.committed:
+                self._done.append((effect.replica, request))
         elif type(effect) is Received:
             world.performer.received(self, effect)
         elif type(effect) is Stop:
@@ -259,6 +308,7 @@ class SimNode:
             world.transfers.send(self, effect)
         elif type(effect) is Installed:
             self.view = effect.view
+            world.transfers.sow(self)
         elif type(effect) is Isolated:
             self.isolated = effect.yes
             if effect.yes:

@@ -311,7 +311,12 @@ class Oracle(Replay):
         donor = self.places[named(replica, since)]
         place.donor = (donor.name, i)
         taken = donor.performed[: donor.adopted]
-        taken += [p for p in donor.own if p.ended is not None and p.ended.i <= i]
+        running = [p.invocation for p in donor.own if p.start <= i and (p.ended is None or p.ended.i > i)]
+        taken += [
+            p
+            for p in donor.own
+            if p.ended is not None and p.ended.i <= i and not any(self._within(p.invocation, r) for r in running)
+        ]
         place.history, place.torn = donor.history, donor.torn
         place.adopted = len(taken)
         place.performed = taken

@@ -112,6 +112,10 @@ class Program:
             chance.random() < 0.5,
         )
 
+    def durable(self, name: ObjectName) -> bool:
+        """Is its state on disk? Where nobody crashes, it makes no difference."""
+        return not self.shape.partial and self.chance("durable", name).random() < 0.4
+
     def chance(self, *what: object) -> Random:
         return Random("/".join([self.seed, *map(str, what)]))
 
@@ -140,6 +144,8 @@ class Program:
                 break
         if chance.random() < self.shape.back:
             chain = request.chain[len(request.chain) - len(waiting) :]
+            if not chain:  # it is performed once more, and nobody waits for it
+                waiting = ()
             back = self._back(chance, at, list(zip(chain, waiting, strict=True)))
             if back is not None:
                 acts.append(back)

@@ -5,13 +5,15 @@ lost where two nodes do not reach each other, or one of them crashes.
 """
 
 from collections import deque
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from framework.com.core import Com
-from framework.com.events import Give, Snapshot, Take
+from framework.com.events import Again, Give, Snapshot, Take
+from framework.com.messages import Request
 from framework.ids import Node, Replica, node_of, object_of, replica
 from framework.sim.node import SimNode, State
 
@@ -38,6 +40,26 @@ class Transfers:
         for mine in node.com.unready:
             self._ask(node, node.life, mine, Random(f"{self.world.seed}/transfer/{mine}/{node.life}"), 0)
 
+    def sow(self, node: SimNode) -> None:
+        """Nobody in the view has the state of an object: it was decided who begins with what somebody holds."""
+        assert node.com is not None
+        for mine, source in sorted(node.com.handover.seeds.items()):
+            if mine == source:
+                self._bring_held(node, node.life, mine, source)
+            else:
+                chance = Random(f"{self.world.seed}/seed/{mine}/{source}/{node.view.version}")
+                self.world.after(chance.uniform(1.0, 40.0), partial(self._bring_held, node, node.life, mine, source))
+
+    def _bring_held(self, node: SimNode, life: int, mine: Replica, source: Replica) -> None:
+        holder = self.world.nodes[node_of(source)]
+        held = holder.held.get(source)
+        if held is None or node.com is None or node.life != life or node.com.handover.seeds.get(mine) != source:
+            return
+        if holder.com is not None and self.world.reaches(node.name, holder.name):
+            self._bring(node, mine, Parcel(held.state, held.ticket), held.part)
+        else:
+            self.world.after(20.0, lambda: self._bring_held(node, life, mine, source))
+
     def _ask(self, node: SimNode, life: int, mine: Replica, chance: Random, turn: int) -> None:
         """The next donor, until somebody has given."""
         if node.com is None or node.life != life or mine not in node.com.unready:
@@ -55,6 +77,8 @@ class Transfers:
         waiting: list[tuple[int, Node]] = []
         for other in self.world.directory.objects[object_of(mine)].replicas:
             host = self.world.nodes[node_of(other)]
+            if other in host.held and (host.up or host.name not in self.world.upheaval.absent):
+                return False  # it comes back with what it holds
             if host.com is not None and other not in host.com.unready:
                 return False
             if host.com is not None:
@@ -88,9 +112,20 @@ class Transfers:
     def adopt(self, node: SimNode, com: Com, event: Take) -> bool:
         """The moment in which the node takes it. False if it has a state already: it was asked for twice."""
         parcel = self._arrived[event.replica].popleft()
-        if event.replica not in com.unready:
+        if not com.handover.may_take(event.replica):
             return False
         if parcel.ticket:
             self.world.performer.adopt(event.replica, parcel.state)
         node.recorder.adopt(round(self.world.now, 3), event.replica, parcel.ticket)
+        held = node.held.pop(event.replica, None)
+        if held is not None and held.ticket != parcel.ticket:
+            self.world.after(0.0, lambda: self._send_again(node, node.life, event.replica, held.done))
         return True
+
+    def _send_again(self, node: SimNode, life: int, mine: Replica, done: list[Request]) -> None:
+        """What was performed here in an earlier life, and is not in the state that it got."""
+        if node.com is not None and node.life == life:
+            for request in done:
+                part = next(p for p in request.parts if p.object == object_of(mine))
+                if request.invocation not in node.com.hosts[mine].replies and not part.footprint.readonly:
+                    node.step(Again(request))

@@ -28,7 +28,7 @@ def header(node: Node, directory: Directory, durable: Collection[str] = ()) -> H
     objects = {}
     for name, placement in sorted(directory.objects.items()):
         pairs = sorted({(min(a, b), max(a, b)) for a, row in placement.relation.rows.items() for b in row})
-        objects[str(name)] = Placed(tuple(placement.replicas), tuple(pairs), str(name) in durable)
+        objects[str(name)] = Placed(tuple(placement.replicas), tuple(pairs), placement.durable or str(name) in durable)
     view = directory.view
     return Header(
         node=node,
