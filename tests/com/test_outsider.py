@@ -10,9 +10,10 @@ from framework.com.events import Arrived, Tick, Transmit, Writable
 from framework.com.link import Timing
 from framework.com.messages import Frame, encode
 from framework.com.outsider import Admitted, Outsider
-from framework.com.view import View
+from framework.com.view import Directory, Placement, View
 from framework.com.words import Ballot, Decided, Decision, Excluded, Hello, Prepare, decode
 from framework.errors import BadMessage
+from framework.footprint import Relation
 from framework.ids import Node
 from tests.paper.group_stage import GroupStage
 
@@ -22,8 +23,12 @@ TIMING = Timing(delta=10.0)
 quick = settings(derandomize=True, deadline=None, max_examples=60)
 
 
+def directory(*nodes: Node) -> Directory:
+    return Directory(View(1, nodes or THREE), [Placement("f", Relation([]), nodes or THREE)])
+
+
 def outsider(node: Node = N2, incarnation: int = 5, version: int = 0) -> Outsider:
-    return Outsider(node, incarnation, THREE, TIMING, version)
+    return Outsider(node, incarnation, directory(), TIMING, version)
 
 
 def says(one: Outsider, now: float) -> Hello:
@@ -138,7 +143,7 @@ def test_all_must_have_heard_each_other(pair: frozenset[Node]) -> None:
 
 
 def test_a_single_node_forms_its_group_at_once() -> None:
-    one = Outsider(N1, 3, [N1], TIMING, 4)
+    one = Outsider(N1, 3, directory(N1), TIMING, 4)
     assert admitted(one, 0.0) == View(5, (N1,), (5,), (3,))
 
 

@@ -53,7 +53,8 @@ class Subject:
             self.hear(*[n for n in FIVE[1:] if n not in nodes])
 
     def ask(self) -> None:
-        self.outsider = Outsider(N1, 2, FIVE if self.com.out else [N1], TIMING, self.com.view)
+        directory = self.com.directory if self.com.out else Directory(View(1, (N1,)), ())
+        self.outsider = Outsider(N1, 2, directory, TIMING, self.com.view)
 
     def admit(self, effects: list[object]) -> None:
         (admitted,) = [e for e in effects if isinstance(e, Admitted)]

@@ -70,8 +70,7 @@ class GroupStage(Stage):
                 self._live(name, View(1, self.first))
 
     def _live(self, node: Node, view: View) -> None:
-        directory = Directory(view, list(self.placements.values()), self.nodes)
-        player = self._players[node] = Player(node, directory, self.timing, self.limits)
+        player = self._players[node] = Player(node, self._directory(view), self.timing, self.limits)
         player.recorder.life = view.life(node) or 1
         self._woken -= {(node, n) for n in self.nodes}
         for at in player.com.hosts if view.version > 1 else ():
@@ -79,17 +78,20 @@ class GroupStage(Stage):
             if at not in player.com.unready:  # a group that is formed anew has nothing to wait for
                 player.recorder.adopt(self.now, at, "")
 
+    def _directory(self, view: View) -> Directory:
+        return Directory(view, list(self.placements.values()), self.nodes)
+
     def is_member(self, node: str) -> bool:
         self._begin()
         return node in self._players
 
     def join(self, node: str) -> None:
-        """A process starts and wants to be a member; it remembers the last view that anybody here was in."""
+        """A process starts and wants to be a member; it remembers nothing."""
         name = Node(node)
         self._begin()
         assert name not in self._players and name not in self.outsiders, f"{node} is there already"
         start = self._starts[name] = self._starts.get(name, 1) + 1
-        self.outsiders[name] = Outsider(name, start, self.nodes, self.timing, 0)
+        self.outsiders[name] = Outsider(name, start, self._directory(View(1, self.first)), self.timing)
 
     def crash(self, node: str) -> None:
         """Nothing is left of it; what it has sent is still on its way."""
@@ -161,9 +163,12 @@ class GroupStage(Stage):
                 if ready:
                     theirs = replica(object_of(mine), ready[0])
                     self._step(ready[0], Give(theirs, node, self.com(node).lives.mine))
-                elif node == min(there, key=lambda n: (self.com(n).lives.mine, n)):
+                elif node == min(there, key=self._age) and self.com(node).handover.may_take(mine):
                     self._take(node, mine, "", b"")  # nobody has one: the oldest begins with the initial state
         self._run()
+
+    def _age(self, node: Node) -> tuple[int, Node]:
+        return self.com(node).lives.mine, node
 
     def _has_state(self, name: str, node: Node) -> bool:
         return replica(name, node) not in self.com(node).unready
@@ -175,7 +180,7 @@ class GroupStage(Stage):
         mine = replica(object_of(effect.replica), effect.to)
 
         def arrive() -> None:
-            if effect.to in self._players and mine in self.com(effect.to).unready:
+            if effect.to in self._players and self.com(effect.to).handover.may_take(mine):
                 self.ledgers[mine] = state
                 self._take(effect.to, mine, ticket, effect.part)
 
