@@ -176,7 +176,7 @@ def test_a_nested_call_completes_as_long_as_one_can_answer(
     assert (got(one) is not None) == able
 
 
-@pytest.mark.parametrize("order", permutations(F))
+@pytest.mark.parametrize("order", list(permutations(F)))
 @pytest.mark.parametrize("receipt", [CREC, DREC, quorum(2), srec(F[0])], ids=str)
 def test_a_clients_receipt_is_complete_or_without_hope(receipt: Receipt, order: tuple[Replica, ...]) -> None:
     """One answers, one departs, one answers: never both, and never neither in the end."""
