@@ -23,6 +23,7 @@ from framework.com.attempt import Attempt, Outside
 from framework.com.detect import Detector
 from framework.com.events import Arrived, Changing, Isolated, Out, Transmit
 from framework.com.messages import Frame, encode
+from framework.com.states import State, state_of
 from framework.com.view import View
 from framework.com.words import (
     NONE,
@@ -74,11 +75,9 @@ class Membership:
         return self.com.lives.view
 
     @property
-    def state(self) -> str:
-        """For people: steady, changing, or isolated."""
-        if self.isolated:
-            return "isolated"
-        return "changing" if self.frozen or self.attempt or self.promised != NONE else "steady"
+    def state(self) -> State:
+        """For people; see framework.com.states."""
+        return state_of(self.com.out, self.isolated, bool(self.frozen or self.attempt or self.promised != NONE))
 
     # time
 
