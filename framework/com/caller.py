@@ -35,9 +35,7 @@ class Call:
         "waived",
     )
 
-    def __init__(
-        self, number: int, group: GroupId, dests: tuple[Dest, ...], absent: tuple[Replica, ...] = ()
-    ) -> None:
+    def __init__(self, number: int, group: GroupId, dests: tuple[Dest, ...], absent: tuple[Replica, ...] = ()) -> None:
         self.number = number
         self.group = group
         self.absent = absent  # destinations that were not there: it was not sent to them

@@ -89,6 +89,9 @@ class Membership:
         self.suspects = self.detector.look(now)
         self._isolation()
         self.outsiders = {n: o for n, o in self.outsiders.items() if now - o.heard_at < 2 * self.patience}
+        if self.isolated and self._all_outside():
+            self._out(f"a majority of view {self.view.version} is lost: all begin anew", self.view)
+            return
         leaving = self._leaving()
         stay = [n for n in self.view.members if n not in leaving]
         if self.attempt is not None:
@@ -97,6 +100,12 @@ class Membership:
             self._wish(leaving, stay, now)
         else:
             self._wished_at = None
+
+    def _all_outside(self) -> bool:
+        """Is everybody there, but only outside, or in the same case? Then nobody can decide anything, and there is
+        nobody else who could have decided something."""
+        heard = set(self.view.members) - self.suspects
+        return all(n in heard or n in self.outsiders for n in self.com.directory.nodes)
 
     def _leaving(self) -> frozenset[Node]:
         """Who is suspected or shall go; and who has a new incarnation, so that the old one is over."""

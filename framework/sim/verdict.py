@@ -137,8 +137,8 @@ class Place:
         return any(k1 == k2 and "w" in (m1, m2) for k1, m1 in f.keys for k2, m2 in g.keys)
 
 
-#: One order, uniformity and equal states are promised as long as a replica with the state is left. Where an object falls
-#: back on what somebody still holds, its order from before and that from then on are two: also for those who call it.
+#: One order, uniformity and equal states are promised as long as a replica with the state is left. Where an object
+#: falls back on what somebody still holds, there are two orders, before and after: also for those who call it.
 _NEEDS_A_STATE = ("A3", "A5", "A7")
 
 
