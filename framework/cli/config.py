@@ -38,6 +38,11 @@ def check(
         _check_security(config, [node] if node else list(config.addresses), insecure)
     except BadRequest as error:
         raise BadRequest(f"{file}: {error}") from None
+    after, majority = config.group.suspect_after, len(config.addresses) // 2 + 1
+    print(
+        f"{file}: [group] suspect_after = {after:g}: a member that is silent for {after:g} s or longer is left out; "
+        f"of {len(config.addresses)} members {majority} must stay"
+    )
     print(f"{file}: {len(config.addresses)} nodes, {len(config.classes)} objects: fine")
 
 

@@ -21,6 +21,8 @@ COMMANDS = (
     "ls",
     "describe",
     "status",
+    "leave",
+    "evict",
     "config",
     "certs",
     "token",

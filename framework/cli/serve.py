@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("framework.serve")
 
+WAITING = 1.0  # seconds before it is told who is missing
 FAULT = 70  # exit code: the framework has a fault, and its node stopped by itself (EX_SOFTWARE of sysexits.h)
 
 
@@ -43,7 +44,11 @@ def run(
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
-    """Serve the objects of one node. SIGTERM drains and stops; a second one stops at once."""
+    """Serve the objects of one node. It is ready when it is a member of the group.
+
+    SIGTERM drains, leaves the group if enough members stay, and stops; SIGINT (Ctrl-C) drains and stops, as when all
+    nodes end together. A second signal stops at once.
+    """
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.INFO,
         format=f"%(asctime)s {node} %(levelname)s %(name)s: %(message)s",
@@ -83,18 +88,24 @@ async def _serve(make: "Callable[[], Node]", drain: float) -> int:
     loop = asyncio.get_running_loop()
     asked, at_once = asyncio.Event(), asyncio.Event()
 
-    def stop() -> None:
-        (at_once if asked.is_set() else asked).set()
+    stays = asyncio.Event()  # with SIGINT: in the view it is in
+
+    def stop(number: int) -> None:
+        if number == signal.SIGINT:
+            stays.set()
+        (at_once if asked.is_set() or node.asked_to_leave.is_set() else asked).set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(number, stop, number)
     await node.start()
-    print(f"{node.name} is ready on {node.address}", flush=True)
-    failed = asyncio.ensure_future(node.has_failed.wait())
-    await asyncio.wait((failed, asyncio.ensure_future(asked.wait())), return_when=asyncio.FIRST_COMPLETED)
-    if not failed.done():
-        await _drain(node, drain, at_once)
-    failed.cancel()
+    ends = [asyncio.ensure_future(e.wait()) for e in (node.has_failed, asked, node.asked_to_leave)]
+    ready = asyncio.ensure_future(_ready(node))
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    ready.cancel()
+    if node.failed is None:
+        await _drain(node, drain, at_once, not stays.is_set())
+    for waiting in ends:
+        waiting.cancel()
     await node.stop()
     if node.failed is not None:
         why = f"{type(node.failed).__name__}: {node.failed}"
@@ -104,11 +115,30 @@ async def _serve(make: "Callable[[], Node]", drain: float) -> int:
     return 0
 
 
-async def _drain(node: "Node", drain: float, at_once: asyncio.Event) -> None:
+async def _ready(node: "Node") -> None:
+    """Say when it is a member; and who is missing, if that takes long."""
+    said = ""
+    while not node.joined.is_set():
+        try:
+            async with asyncio.timeout(WAITING):
+                await node.joined.wait()
+        except TimeoutError:
+            if (why := node.missing()) != said:
+                said = why
+                waits = f"{node.name} waits on {node.address} to be a member of the group"
+                print(f"{waits}: {why}", file=sys.stderr, flush=True)
+    print(f"{node.name} is ready on {node.address}", flush=True)
+
+
+async def _drain(node: "Node", drain: float, at_once: asyncio.Event, leaves: bool) -> None:
     log.info("draining; once more stops at once")
     draining = asyncio.ensure_future(node.drain())
     hurry = asyncio.ensure_future(at_once.wait())
     await asyncio.wait((draining, hurry), timeout=drain, return_when=asyncio.FIRST_COMPLETED)
+    if leaves and draining.done() and not hurry.done():
+        leaving = asyncio.ensure_future(node.leave())
+        await asyncio.wait((leaving, hurry), return_when=asyncio.FIRST_COMPLETED)
+        leaving.cancel()
     for what in node.open() if not draining.done() else ():
         log.warning("stopped with %s", what)
     draining.cancel()

@@ -1,4 +1,4 @@
-"""``obo status``: each node, its links and queues, and what waits there and why."""
+"""``obo status``: each node, the group as it sees it, its links and queues, and what waits there and why."""
 
 import time
 from collections.abc import Sequence
@@ -13,7 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from framework import BadRequest, OboError
-from framework.cli.where import CLUSTER, At, ConfigFile, CredentialsDir, addresses, reach
+from framework.cli.where import CLUSTER, At, ConfigFile, CredentialsDir, access, addresses
+from framework.orb.client import ask_node
+from framework.orb.messages import Look
 
 PATIENCE = 2.0
 _WIDTH = 100  # of what is no terminal
@@ -62,8 +64,8 @@ def _ask(where: Sequence[str], config: Path, credentials: Path | None) -> list[d
     told: list[dict[str, Any]] = []
     for address in where:
         try:
-            with reach(address, config, credentials, PATIENCE) as orb:
-                told.append({"address": address, **orb.look("status")})
+            how: dict[str, Any] = ask_node(address, Look(1, "status"), PATIENCE, **access(config, credentials))
+            told.append({"address": address, **how})
         except OboError as error:
             told.append({"address": address, "error": str(error)})
     return told
@@ -80,7 +82,9 @@ def _say(console: Console, told: list[dict[str, Any]], as_json: bool) -> None:
 def _tables(told: list[dict[str, Any]]) -> RenderableType:
     up = [one for one in told if "error" not in one]
     lost = [Text(f"{one['address']}: not reached: {one['error']}", style="bold red") for one in told if "error" in one]
-    return Group(_nodes(told), _links(up), _replicas(up), *_waiting(up), *_calls(up), *lost)
+    return Group(
+        _nodes(told), *_group(up), *_transfers(up), _links(up), _replicas(up), *_waiting(up), *_calls(up), *lost
+    )
 
 
 def _nodes(told: list[dict[str, Any]]) -> Table:
@@ -98,13 +102,45 @@ def _nodes(told: list[dict[str, Any]]) -> Table:
     return table
 
 
+def _group(up: list[dict[str, Any]]) -> list[RenderableType]:
+    """What each node says of the group: they may differ while it changes."""
+    table = Table("node", "state", "view", "members since", "silent", title="Group", title_justify="left")
+    colours = {"steady": "green", "changing": "yellow"}
+    for one in up:
+        group = one["group"]
+        members = ", ".join(f"{name} {since}" for name, since in group["members"].items())
+        silent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in group["suspected"].items())
+        state = f"[{colours.get(group['state'], 'bold red')}]{group['state']}[/]"
+        table.add_row(one["node"], state, str(one["view"]), members or "-", silent or "-")
+    return [table, *(Text(one["group"]["why"], style="bold red") for one in up if one["group"]["why"])]
+
+
+def _transfers(up: list[dict[str, Any]]) -> list[RenderableType]:
+    """States on their way, and replicas that wait for theirs."""
+    table = Table("replica", "its state", "bytes", "of", title="States to come", title_justify="left")
+    for one in up:
+        moving = one["transfers"]
+        jobs = {job["replica"]: job for job in moving["fetching"]}
+        for replica in sorted(moving["unready"]):
+            job = jobs.get(replica)
+            if replica in moving["adopting"]:
+                table.add_row(replica, "is being taken over")
+            elif job is None:
+                table.add_row(replica, "[bold red]nobody has one so far[/]")
+            else:
+                fault = f" ({job['fault']})" if job["fault"] else ""
+                total = "?" if job["total"] is None else f"{job['total']:,}"
+                table.add_row(replica, Text(f"comes from {job['from']}{fault}"), f"{job['bytes']:,}", total)
+    return [table] if table.row_count else []
+
+
 def _links(up: list[dict[str, Any]]) -> RenderableType:
     table = Table("link", "state", title="Links", title_justify="left")
     for name in ("times lost", "queued", "unacked"):
         table.add_column(name, justify="right")
     for one in up:
         for peer, link in one["links"].items():
-            state = "up" if link["up"] else "[bold red]DOWN[/bold red]"
+            state = ("up" if link["member"] else "up, no member") if link["up"] else "[bold red]DOWN[/bold red]"
             table.add_row(f"{one['node']} → {peer}", state, *(str(link[k]) for k in ("lost", "queued", "unacked")))
     return table if table.row_count else Text("no links: there is one node")
 

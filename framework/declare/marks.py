@@ -49,7 +49,12 @@ class Invocable(Protocol[P, R]):
     def oneway(self, *args: P.args, **kwargs: P.kwargs) -> None: ...
     def request(self, *args: P.args, **kwargs: P.kwargs) -> Any: ...
     def with_(
-        self, *, timeout: float | None = None, receipt: Any = None, to: Sequence[str] | None = None
+        self,
+        *,
+        timeout: float | None = None,
+        receipt: Any = None,
+        to: Sequence[str] | None = None,
+        stale: bool | None = None,
     ) -> "Invocable[P, R]": ...
 
 
@@ -71,7 +76,12 @@ class Awaited(Protocol[P, R_co]):
     def oneway(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, None]: ...
     def request(self, *args: P.args, **kwargs: P.kwargs) -> Any: ...
     def with_(
-        self, *, timeout: float | None = None, receipt: Any = None, to: Sequence[str] | None = None
+        self,
+        *,
+        timeout: float | None = None,
+        receipt: Any = None,
+        to: Sequence[str] | None = None,
+        stale: bool | None = None,
     ) -> "Awaited[P, R_co]": ...
 
 

@@ -1,7 +1,8 @@
 """The streams of a node: one bidirectional stream for each pair of nodes. The node with the smaller name dials.
 
-Dialling never ends: a peer that cannot be reached is tried again with growing, random pauses. A lost peer is told
-once, loudly, and so is its return.
+Dialling never ends: a peer that cannot be reached is tried again with growing, random pauses. A node that starts knocks
+at those who dial it, so that they do not wait for the end of a pause. A lost peer is told once, loudly, and so is its
+return.
 """
 
 import asyncio
@@ -9,13 +10,14 @@ import logging
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import grpc
 import grpc.aio
 from tenacity import AsyncRetrying, RetryCallState, wait_random_exponential
 
-from framework.errors import Aborted, BadMessage, OboError
+from framework.errors import Aborted, BadMessage, OboError, Unavailable
 from framework.ids import Node
 from framework.net import options
 from framework.net.line import Driver, Line
@@ -26,7 +28,8 @@ from framework.net.wire.com_pb2_grpc import LinkServicer, LinkStub, add_LinkServ
 
 log = logging.getLogger(__name__)
 
-NODE, VIEW = "obo-node", "obo-view"  # metadata of the hello
+NODE = "obo-node"  # metadata of the hello
+KNOCK = "obo-knock"  # of an Exchange that only says: I am here now, dial me
 FIRST_ANSWER = 3.0  # seconds in which a peer that was dialled must say who it is
 STOOD = 5.0  # a stream that breaks sooner is a fault that comes again: pause longer each time
 LONGEST_PAUSE = 5.0
@@ -41,25 +44,38 @@ class SaysNo(NotReached):
     """The peer was reached, and does not do what it was asked for."""
 
 
+class HasNone(SaysNo):
+    """The peer has no state of this replica itself, and none is on its way to it."""
+
+
+_SAYS: dict[Any, type[NotReached]] = {
+    grpc.StatusCode.NOT_FOUND: SaysNo,
+    grpc.StatusCode.OUT_OF_RANGE: HasNone,
+}
+
+
+class Empty(Unavailable):
+    """What a peer is told that asks for a state which this node does not have itself."""
+
+
 class Peers:
     def __init__(
         self,
         node: Node,
         addresses: Mapping[Node, str],
-        view: int,
         driver: Driver,
         max_message: int = options.MAX_MESSAGE,
         credentials: Credentials = OPEN,
     ) -> None:
         self.node = node
         self._addresses = addresses
-        self._view = view
         self._max_message = max_message
         self._credentials = credentials
         self.lines = {peer: Line(peer, driver) for peer in addresses if peer != node}
         self.explain: Callable[[bytes], bytes] = _explains_nothing  # answers a peer's question
         self.give: Callable[[Node, FetchWish], AsyncGenerator[FetchChunk, None]] = _gives_nothing  # a state, to a peer
         self._stopping = False
+        self._knocked = {peer: asyncio.Event() for peer in self.lines}
         self._dialling: list[asyncio.Task[None]] = []
 
     def serve_on(self, server: Any) -> None:
@@ -68,8 +84,8 @@ class Peers:
 
     def start(self) -> None:
         for peer, line in self.lines.items():
-            if self.node < peer:
-                self._dialling.append(asyncio.ensure_future(self._dial(line)))
+            work = self._dial(line) if self.node < peer else self._knock(peer)
+            self._dialling.append(asyncio.ensure_future(work))
 
     async def stop(self) -> None:
         self._stopping = True
@@ -99,13 +115,31 @@ class Peers:
                 log.warning("%s at %s cannot be reached: %s", line.peer, self._address(line), state.outcome.exception())
 
         while not self._stopping:
-            attempts = AsyncRetrying(wait=_BACKOFF, retry=self._again, before_sleep=not_reached)
+            pause = partial(self._pause, self._knocked[line.peer])
+            attempts = AsyncRetrying(wait=_BACKOFF, retry=self._again, before_sleep=not_reached, sleep=pause)
             stream: tuple[str, float] = await attempts(self._one_stream, line)
             why, lasted = stream
             told = False
             log.warning("%s is lost: %s", line.peer, why)
             short = 0 if lasted > STOOD else min(short + 1, 10)
             await asyncio.sleep(random.uniform(0.5, 1.0) * min(0.02 * 2**short, LONGEST_PAUSE))
+
+    async def _pause(self, knocked: asyncio.Event, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await knocked.wait()
+        except TimeoutError:
+            pass
+        knocked.clear()
+
+    async def _knock(self, peer: Node) -> None:
+        """Once: who is not there now dials when it is."""
+        try:
+            async with asyncio.timeout(FIRST_ANSWER):
+                async with self._credentials.channel(self._addresses[peer], self._max_message, peer) as channel:
+                    await LinkStub(channel).Exchange(metadata=(*hello(self.node), (KNOCK, "1"))).read()
+        except (grpc.aio.AioRpcError, TimeoutError):
+            pass
 
     def _again(self, state: RetryCallState) -> bool:
         assert state.outcome is not None
@@ -117,7 +151,7 @@ class Peers:
     async def _one_stream(self, line: Line) -> tuple[str, float]:
         """Why the stream broke, and how long it stood."""
         async with self._credentials.channel(self._address(line), self._max_message, line.peer) as channel:
-            call = LinkStub(channel).Exchange(metadata=hello(self.node, self._view))
+            call = LinkStub(channel).Exchange(metadata=hello(self.node))
             try:
                 async with asyncio.timeout(FIRST_ANSWER):  # wait_for can lose a cancellation (Python 3.11)
                     first = await call.initial_metadata()
@@ -137,7 +171,7 @@ class Peers:
         """What ``explain`` of a peer says; NotReached if it says nothing. Questions are rare: a channel for each."""
         if not self.up(peer):
             raise NotReached("cannot be reached")
-        said = hello(self.node, self._view)
+        said = hello(self.node)
         try:
             async with self._credentials.channel(self._addresses[peer], self._max_message, peer) as channel:
                 asking = LinkStub(channel).Explain(
@@ -163,11 +197,10 @@ class Peers:
             raise SaysNo(f"no node has the name {peer!r}")
         try:
             async with self._credentials.channel(self._addresses[peer], self._max_message, peer) as channel:
-                async for chunk in LinkStub(channel).Fetch(wish, metadata=hello(self.node, self._view)):
+                async for chunk in LinkStub(channel).Fetch(wish, metadata=hello(self.node)):
                     yield chunk
         except grpc.aio.AioRpcError as error:
-            kind = SaysNo if error.code() is grpc.StatusCode.NOT_FOUND else NotReached
-            raise kind(_detail(error)) from None
+            raise _SAYS.get(error.code(), NotReached)(_detail(error)) from None
 
     async def given(self, wish: FetchWish, context: Any) -> AsyncGenerator[FetchChunk, None]:
         peer = await self._admit(context, False)
@@ -177,6 +210,8 @@ class Peers:
                     yield chunk
         except Aborted as error:  # ask again, and there is another one
             await context.abort(grpc.StatusCode.ABORTED, str(error))
+        except Empty as error:
+            await context.abort(grpc.StatusCode.OUT_OF_RANGE, str(error))
         except OboError as error:
             await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
 
@@ -184,7 +219,7 @@ class Peers:
 
     async def accept(self, context: Any) -> None:
         peer = await self._admit(context, True)
-        await context.send_initial_metadata(hello(self.node, self._view))
+        await context.send_initial_metadata(hello(self.node))
         why = "its connection broke"  # then gRPC cancels this
         try:
             why = await self.lines[peer].carry(reader(context), writer(context, self._max_message))
@@ -196,19 +231,21 @@ class Peers:
         """Which peer makes this RPC; ends it if that is none of ours."""
         said = dict(context.invocation_metadata())
         peer = Node(str(said.get(NODE, "")))
-        fault = self._fault(peer, str(said.get(VIEW, "")), dials) or peer_fault(context, peer, self._credentials.tls)
+        if KNOCK in said and peer > self.node and not peer_fault(context, peer, self._credentials.tls):
+            if peer in self._knocked:
+                self._knocked[peer].set()
+            await context.abort(grpc.StatusCode.ALREADY_EXISTS, f"{self.node} dials {peer}")
+        fault = self._fault(peer, dials) or peer_fault(context, peer, self._credentials.tls)
         if fault:
             log.warning("a %s is refused: %s", "stream" if dials else "question", fault)
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, fault)
         return peer
 
-    def _fault(self, peer: Node, view: str, dials: bool) -> str:
+    def _fault(self, peer: Node, dials: bool) -> str:
         if peer not in self.lines:
             return f"{peer!r} is not a peer of {self.node}"
         if dials and peer > self.node:
             return f"{self.node} dials {peer}, not the other way round"
-        if view != str(self._view):
-            return f"{peer} is in view {view or '?'}, {self.node} in view {self._view}"
         return ""
 
 
@@ -237,8 +274,8 @@ async def _gives_nothing(peer: Node, wish: FetchWish) -> AsyncGenerator[FetchChu
     yield
 
 
-def hello(node: Node, view: int) -> tuple[tuple[str, str], ...]:
-    return ((NODE, node), (VIEW, str(view)))
+def hello(node: Node) -> tuple[tuple[str, str], ...]:
+    return ((NODE, node),)
 
 
 def _detail(error: BaseException) -> str:

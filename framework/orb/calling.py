@@ -5,6 +5,7 @@ Calls are begun in the caller's own thread and only put into a list there; the l
 
 import asyncio
 import logging
+import random
 import threading
 import time
 from collections import deque
@@ -22,13 +23,14 @@ from framework.orb.proxy import Settle
 
 log = logging.getLogger(__name__)
 
+AGAIN, AGAIN_MOST = 0.02, 0.3  # seconds before a call is repeated for which too few replicas were there
 MOST_UNHEARD = 8192  # calls that the node has not taken yet: then callers of one-way methods wait
 
 
 class Pending:
     """A call that is not answered, or a one-way call of which it is not known that it has left."""
 
-    __slots__ = ("act", "before", "deadline", "failed", "sent", "settle", "time", "until")
+    __slots__ = ("act", "before", "deadline", "failed", "refused", "repeats", "sent", "settle", "time", "until")
 
     def __init__(self, act: Act, settle: Settle | None, limit: float) -> None:
         self.act = act  # what would be sent again
@@ -38,6 +40,8 @@ class Pending:
         self.until = time.monotonic() + limit
         self.sent = False
         self.failed: OboError | None = None  # for whoever collects it
+        self.refused: OboError | None = None  # for now: it is repeated until its deadline
+        self.repeats = 0
         self.before: dict[str, Session] = {}  # the sessions before it was first sent: brought when it is repeated
 
 
@@ -107,7 +111,7 @@ class Calling:
         limit = act.timeout
         if limit is None:
             limit = self._timeout
-            act = Act(act.kind, act.parts, act.transmission, act.receipt, act.wait, limit)
+            act = Act(act.kind, act.parts, act.transmission, act.receipt, act.wait, limit, act.stale)
         pending = Pending(act, settle, limit)
         with self._mutex:
             number = self._next
@@ -131,6 +135,22 @@ class Calling:
         done = 0 if self._out else min(next(iter(self._calls)), number)
         sessions = self._bring(pending.before)
         self._say(Call(number, act, pending.time, pending.deadline, done, sessions))
+
+    def _refused_for_now(self, number: int, error: OboError) -> None:
+        """Too few replicas are there: the same call again after a moment, as long as there is time."""
+        pending = self._calls.get(number)
+        if pending is None:
+            return
+        if pending.refused is None or error.happened is not False:
+            pending.refused = error  # once nobody knows whether it happened, that stays so
+        pending.repeats += 1
+        pause = min(AGAIN * 2 ** min(pending.repeats, 10), AGAIN_MOST) * random.uniform(0.5, 1.0)
+        self._loop.call_later(pause, self._repeat, number, pending)
+
+    def _repeat(self, number: int, pending: Pending) -> None:
+        with self._mutex:
+            if self.ready and self._calls.get(number) is pending and time.monotonic() < pending.until:
+                self._send(number, pending)
 
     def _bring(self, sessions: dict[str, Session]) -> tuple[Session, ...]:
         """What this home does not have yet of the sessions at other nodes."""
@@ -176,4 +196,6 @@ class Calling:
         limit = pending.deadline - pending.time if pending is not None else 0.0
         if pending is None or not pending.sent:
             return Unavailable(f"no node could be reached within {limit:g} s: {self._why}")
+        if pending.refused is not None:
+            return type(pending.refused)(f"{pending.refused} (not within {limit:g} s)")
         return DeadlineExceeded(f"no answer from {self.node or 'any node'} within {limit:g} s")

@@ -22,11 +22,11 @@ from framework.com.receipt import CREC, DREC, Receipt
 from framework.declare import Object
 from framework.errors import BadRequest
 from framework.net.security import Access, Credentials, client
-from framework.orb import inputs
+from framework.orb import glance, inputs
 from framework.orb.config import split_address
 from framework.orb.home import TIMEOUT, Home
 from framework.orb.loops import new_loop
-from framework.orb.messages import Act
+from framework.orb.messages import Act, Change, Look
 from framework.orb.proxy import Face, Finish, Settle
 from framework.orb.waits import Latch, LoopFuture, ThreadFuture
 
@@ -126,6 +126,13 @@ def connect(addresses: str | Sequence[str], timeout: float = TIMEOUT, **access: 
     ``timeout`` is the deadline, in seconds, of calls that do not say otherwise. For a secured cluster give
     ``credentials``, a directory, or ``token``, ``ca``, ``cert`` and ``key`` one by one (docs/security.md)."""
     return Orb(addresses, timeout, **access)
+
+
+def ask_node(address: str, question: Look | Change, timeout: float, **access: Unpack[Access]) -> Any:
+    """One question to this very node, also if it is not a member of the group or takes no calls."""
+    credentials = client(access, parse_addresses(address))
+    asking = glance.ask(address, question, credentials, timeout)
+    return asyncio.run_coroutine_threadsafe(asking, _background()).result()
 
 
 class AsyncOrb(Face):

@@ -16,6 +16,9 @@
     in_flight_node = 100000       # and of all clients of a node
     bind = "0.0.0.0"              # where to listen, if not at the address in [nodes]
 
+    [group]                       # optional
+    suspect_after = 0.75          # seconds of silence after which a member is left out, at least
+
     [security]                    # optional on loopback; docs/security.md
     ca = "certs/ca.pem"           # relative to this file
     cert = "certs/{node}.pem"
@@ -43,6 +46,8 @@ from framework.net.security import Security, loopback
 from framework.orb.limits import IN_FLIGHT, IN_FLIGHT_NODE, Limits
 from framework.orb.load import load_class
 
+SUSPECT_AFTER = 0.2, 300.0
+
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
     class_: str = msgspec.field(name="class")
@@ -62,10 +67,15 @@ class Serve(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         return Limits(self.max_message, self.in_flight, self.in_flight_node)
 
 
+class Group(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    suspect_after: float = 0.75
+
+
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     nodes: dict[str, str]
     objects: dict[str, _Entry] = {}
     serve: Serve = Serve()
+    group: Group = Group()
     security: Security = Security()
 
 
@@ -79,11 +89,13 @@ class Config:
         on: Mapping[ObjectName, list[str]],
         serve: Serve,
         security: Security,
+        group: Group = Group(),  # noqa: B008  # it never changes
     ) -> None:
         self.addresses = addresses
         self.classes = classes
         self.serve = serve
         self.security = security
+        self.group = group
         self.declarations: dict[ObjectName, Declaration] = {n: declaration(c) for n, c in classes.items()}
         placements = [Placement(n, d.relation, on[n]) for n, d in self.declarations.items()]
         self.directory = Directory(View(1, tuple(sorted(addresses))), placements)
@@ -156,7 +168,8 @@ def parse(text: str, base: Path = Path()) -> Config:
         on[ObjectName(name)] = _places(where, entry.on, file.nodes)
         classes[ObjectName(name)] = _class(where, entry.class_)
     _check_serve(file.serve)
-    return Config(addresses, classes, on, file.serve, file.security.at(base))
+    check_group(file.group)
+    return Config(addresses, classes, on, file.serve, file.security.at(base), file.group)
 
 
 def _check_serve(serve: Serve) -> None:
@@ -172,6 +185,15 @@ def _check_serve(serve: Serve) -> None:
             raise BadRequest(f"[serve] {name} = {value}: from {least} to {most}")
     if serve.bind is not None and (not serve.bind or (":" in serve.bind and not serve.bind.startswith("["))):
         raise BadRequest(f"[serve] bind = {serve.bind!r}: an address without a port, for example 0.0.0.0 or [::]")
+
+
+def check_group(group: Group) -> None:
+    least, most = SUSPECT_AFTER
+    if not least <= group.suspect_after <= most:
+        raise BadRequest(
+            f"[group] suspect_after = {group.suspect_after:g}: from {least:g} to {most:g} seconds; nodes say something "
+            "every 0.05 s, and a member that is silent for longer than this is left out of the group"
+        )
 
 
 def _check_address(name: str, address: str, others: Mapping[Node, str]) -> None:

@@ -2,14 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from framework.com.events import Completed, Deliver, Received, Stop
 from framework.errors import Aborted, OboError
+from framework.footprint import Footprint
 from framework.ids import Replica, Sid, object_of
 from framework.orb.messages import open_envelope
 from framework.orb.outcome import failure
 from framework.orb.performance import Performance, Resident, Stage
+from framework.orb.reading import Reading
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +51,12 @@ class Dispatch:
             self._tasks.add(task)
             task.add_done_callback(self._ended)
 
+    def read(self, at: Replica, footprint: Footprint, args: bytes, told: Callable[[bool, bytes], None]) -> None:
+        """Perform a readonly method now, without order: between the steps of instances, not between instances.
+        ``told`` hears in a later turn of the loop what came of it."""
+        method, envelope = self._stage.naming.method(object_of(at), footprint.method), open_envelope(args)
+        Reading(self._stage, self.residents[at], method, envelope, told).start()
+
     def cancel(self, effect: Stop) -> None:
         """Nobody waits for an instance any more. It hears of that in a later turn of the loop: what it does then goes
         to the com layer."""
@@ -77,8 +85,15 @@ class Dispatch:
         performance = self._running.get(sid)
         return self._stage.loop.time() - performance.began if performance is not None else 0.0
 
+    def abandon(self) -> None:
+        """At once: what is still being performed has no end, neither here nor for others. Who waits is woken."""
+        self._stage.stopped = True
+        for performance in self._running.values():
+            performance.cancelled = True
+            self._stage.loop.call_soon(performance.cancel)
+
     async def stop(self) -> None:
-        """At once: what is still being performed has no end, neither here nor for others."""
+        """The same, and wait a moment for coroutines."""
         self._stage.stopped = True
         for task in self._tasks:
             task.cancel()

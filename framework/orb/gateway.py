@@ -10,9 +10,9 @@ number. One with an id of its caller gets its name and number from there; so a r
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from math import isfinite
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import uuid4
 
 import msgspec
@@ -23,7 +23,7 @@ from framework.com.events import Accepted, Cancel, Leave, Received, Session, Sub
 from framework.com.messages import Transmission
 from framework.declare import Method
 from framework.errors import Aborted, BadRequest, OboError, OutcomeUnknown, ResourceExhausted, Unavailable
-from framework.ids import Node, Replica, check_name, node_of
+from framework.ids import Node, Replica, check_name
 from framework.net.wire import com_pb2, orb_pb2, orb_pb2_grpc
 from framework.net.wire.orb_pb2 import (
     DescribeRequest,
@@ -66,6 +66,7 @@ class Answer(NamedTuple):
 class _Wait(NamedTuple):
     answer: "asyncio.Future[Answer]"
     oneway: bool
+    due: float
 
 
 class _Name:
@@ -78,24 +79,30 @@ class _Name:
         self.waits: dict[int, _Wait] = {}
 
 
+class Host(Protocol):
+    """The node, as callers see it."""
+
+    name: Node
+    config: Config
+    naming: Naming
+
+    def feed(self, event: Submit | Cancel | Leave) -> None: ...
+    def session(self, client: str) -> Session | None: ...
+    def pick(self, replicas: Sequence[Replica]) -> Replica: ...
+    def refusal(self) -> str: ...
+
+
 class Gateway:
-    def __init__(
-        self,
-        node: Node,
-        config: Config,
-        feed: Callable[[Submit | Cancel | Leave], None],
-        naming: Naming,
-        session: Callable[[str], Session | None],
-        guard: Guard,
-    ) -> None:
-        self.node = node
+    def __init__(self, host: Host, guard: Guard) -> None:
+        self.node = host.name
         self.guard = guard
-        self._session = session
-        self.config = config
-        self.naming = naming
+        self.config = host.config
+        self.naming = host.naming
         self.draining = False
         self.in_flight = 0
-        self._feed = feed
+        self._host = host
+        self._session = host.session
+        self._feed = host.feed
         self._health = health.aio.HealthServicer()
         self._closed = False
         self._busy: dict[str, _Name] = {}
@@ -103,14 +110,25 @@ class Gateway:
         self._prefix = f"g-{uuid4().hex[:16]}"
         self._made = 0
         self._closing: asyncio.Task[None] | None = None
+        self._telling: set[asyncio.Task[None]] = set()
 
     async def serve_on(self, server: Any) -> None:
         orb_pb2_grpc.add_GatewayServicer_to_server(_Acceptor(self), server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        for service in SERVICES:
-            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+        await self._tell(False)
         names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)
+
+    def serves(self, yes: bool) -> None:
+        """For those who watch its health."""
+        task = asyncio.ensure_future(self._tell(yes))
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+    async def _tell(self, serves: bool) -> None:
+        word = health_pb2.HealthCheckResponse.SERVING if serves else health_pb2.HealthCheckResponse.NOT_SERVING
+        for service in SERVICES:
+            await self._health.set(service, word)
 
     def drain(self) -> None:
         """No more Invokes. Who watches the health may be slow to hear of it: nobody waits for that."""
@@ -119,20 +137,32 @@ class Gateway:
 
     def close(self) -> None:
         self._closed = True
-        if self._closing is not None:
-            self._closing.cancel()
+        for task in (self._closing, *self._telling):
+            if task is not None:
+                task.cancel()
+        self.drop(f"{self.node} has stopped")
+
+    def drop(self, why: str) -> None:
+        """The com layer that had these calls is over."""
         for name in self._busy.values():
             for number in tuple(name.waits):
-                self._end(
-                    name, number, OutcomeUnknown(f"{self.node} has stopped; repeat it with the same id elsewhere")
-                )
+                self._end(name, number, OutcomeUnknown(f"{why}; repeat it with the same id elsewhere"))
 
     # effects of the com layer
 
     def __contains__(self, client: str) -> bool:
         return client in self._busy
 
+    def early(self, effect: Received) -> bool:
+        """Did the com layer give up before the deadline? Then replicas have departed that are needed."""
+        wait = self._busy[effect.client].waits.get(effect.call)
+        return not effect.complete and wait is not None and asyncio.get_running_loop().time() < wait.due
+
     def received(self, effect: Received, why: str) -> None:
+        if self.early(effect):
+            text = f"too few of the replicas that were asked are left for {effect.receipt}; repeat it with the same id"
+            self._end(self._busy[effect.client], effect.call, OutcomeUnknown(text))
+            return
         self._end(
             self._busy[effect.client],
             effect.call,
@@ -162,19 +192,22 @@ class Gateway:
         caller.check(act, self.naming)
         if self.draining:
             raise Unavailable(f"{self.node} is stopping")
+        if why := self._host.refusal():
+            raise Unavailable(why)
         if self.in_flight >= MOST_IN_FLIGHT:
             raise ResourceExhausted(f"{MOST_IN_FLIGHT} Invokes are in flight at {self.node}; wait for some of them")
         sessions = _read_sessions(request.session)
         name, number = self._given(caller, request) if request.HasField("id") else self._own()
         self.in_flight += 1
         now = time.time()
-        wait = _Wait(asyncio.get_running_loop().create_future(), act.kind == "oneway")
+        loop = asyncio.get_running_loop()
+        wait = _Wait(loop.create_future(), act.kind == "oneway", loop.time() + limit)
         try:
             made_at = request.id.made_at or now
-            submit = self.naming.submit(name.name, number, act, made_at, now + limit, self._pick)
+            submit = self.naming.submit(name.name, number, act, made_at, now + limit, self._host.pick)
             submit.sessions = sessions
             submit.done = 0 if name.given else number
-            submit.deadline = asyncio.get_running_loop().time() + limit if submit.receipt is not None else None
+            submit.deadline = wait.due if submit.receipt is not None else None
             self._end(name, number, Aborted("the same request came again: it gets the answer"))
             name.waits[number] = wait
             self._feed(submit)
@@ -243,10 +276,6 @@ class Gateway:
                 self._feed(Leave(name.name))
             except BadRequest:
                 pass  # its call was refused
-
-    def _pick(self, replicas: Sequence[Replica]) -> Replica:
-        here = [r for r in replicas if node_of(r) == self.node]
-        return here[0] if here else replicas[0]
 
 
 class _Acceptor(orb_pb2_grpc.GatewayServicer):

@@ -35,6 +35,7 @@ from framework.orb.messages import (
     Hello,
     Left,
     Look,
+    Ping,
     Refused,
     ToClient,
     Told,
@@ -50,6 +51,8 @@ log = logging.getLogger(__name__)
 TIMEOUT = 10.0  # of a call that says nothing else: finite
 GRACE = 1.0  # the node tells when a deadline has passed; without a word for this long the client does
 FIRST_ANSWER = 3.0  # seconds in which a node must say Welcome
+QUIET = 0.3  # seconds without a word, while calls wait, after which the node is asked whether it is there
+SILENT = 0.75  # seconds without an answer to that: it hangs, and the next one is asked
 SWEEP = 0.1  # seconds between two looks for calls that nobody answers
 
 
@@ -67,6 +70,8 @@ class Home(Calling):
         self._looks: dict[int, asyncio.Future[bytes]] = {}
         self._ready = asyncio.Event()
         self._move = asyncio.Event()
+        self._heard_at = 0.0  # something came from the home node
+        self._pinged_at: float | None = None  # it was asked whether it is there, and nothing came since
         self._pace = Pace()
         self._keeping = asyncio.ensure_future(self._keep())
         self._sweeping = asyncio.ensure_future(self._sweep())
@@ -133,10 +138,25 @@ class Home(Calling):
         while True:
             await asyncio.sleep(SWEEP)
             now = time.monotonic()
+            self._watch(now)
             with self._mutex:
                 late = [n for n, p in self._calls.items() if p.act.wait and now > p.until + (GRACE if p.sent else 0.0)]
             for number in late:
                 self._settle(number, self._late(self._calls.get(number)))
+
+    def _watch(self, now: float) -> None:
+        """A node that hangs breaks no stream: who waits for it asks, and goes to the next one if nothing comes."""
+        if not self.ready or not any(p.sent and p.act.wait for p in list(self._calls.values())):
+            self._pinged_at = None
+        elif self._pinged_at is None:
+            if now - self._heard_at > QUIET:
+                self._pinged_at = now
+                with self._mutex:
+                    self._say(Ping(self._next))
+        elif now - self._pinged_at > SILENT:
+            self._pinged_at = None
+            self._why = f"{self.node} does not answer for {now - self._heard_at:.1f} s"
+            self._move.set()
 
     # the stream
 
@@ -169,7 +189,38 @@ class Home(Calling):
                     return
                 raise NotReached(self._why) from None
             self._max_message, self._distrusted = welcome.max_message, 0
+            if welcome.why:
+                self._why = f"{address}: {welcome.why}"
+                await self._read_stale(stream)
+                raise NotReached(self._why)
             await self._live(stream, welcome.node)
+
+    async def _read_stale(self, stream: Any) -> None:
+        """A node that takes no calls now reads what may be stale. What it does not answer, another one may."""
+        with self._mutex:
+            wanted = {n: p for n, p in self._calls.items() if p.act.stale and p.failed is None}
+            self._out.clear()
+            for number, pending in wanted.items():
+                self._send(number, pending)
+            waiting, self._out, self._rung = self._out, [], False
+        if not wanted:
+            return
+        try:
+            async with asyncio.timeout(FIRST_ANSWER):
+                for ready in packets(waiting, self._max_message):
+                    await stream.write(ready)
+                while wanted.keys() & self._calls.keys():
+                    packet = await stream.read()
+                    if packet is grpc.aio.EOF:
+                        return
+                    for data in packet.messages:
+                        message = to_client(data)
+                        if isinstance(message, Refused) and message.error == Unavailable.__name__:
+                            wanted.pop(message.number, None)
+                        else:
+                            self._take(message)
+        except (grpc.aio.AioRpcError, TimeoutError, BadMessage, asyncio.InvalidStateError) as error:
+            log.info("no stale read: %s", _detail(error))
 
     def _refused_by(self, address: str, error: BaseException) -> bool:
         """A node does not let us in, or none is what it should be: then it is no use to go on trying."""
@@ -189,6 +240,7 @@ class Home(Calling):
     async def _live(self, stream: Any, node: str) -> None:
         """Use the stream until it breaks or the node wants to be left."""
         self._move.clear()
+        self._heard_at, self._pinged_at = time.monotonic(), None
         with self._mutex:
             self.node = node
             self._out.clear()
@@ -202,7 +254,8 @@ class Home(Calling):
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             error = next((t.exception() for t in tasks if t in done and t.exception()), None)
-            self._why = f"{node}: {_detail(error) if error else 'the stream was closed'}"
+            if error is not None or not self._move.is_set():
+                self._why = f"{node}: {_detail(error) if error else 'the stream was closed'}"
             log.info("home node %s is lost: %s", node, self._why)
             unreadable = await _unreadable(stream, error)
         finally:
@@ -230,6 +283,7 @@ class Home(Calling):
 
     async def _read(self, stream: Any) -> None:
         while (packet := await stream.read()) is not grpc.aio.EOF:
+            self._heard_at, self._pinged_at = time.monotonic(), None
             for data in packet.messages:
                 self._take(to_client(data))
 
@@ -264,7 +318,9 @@ class Home(Calling):
 
     def _refused(self, message: Refused) -> None:
         error = named(message.error, message.text)
-        if type(error) is Unavailable and len(self._addresses) > 1:
+        if message.again:
+            self._refused_for_now(message.number, error)
+        elif type(error) is Unavailable and len(self._addresses) > 1:
             self._why = message.text
             self._move.set()  # it did not happen here: repeated at the next node
         else:

@@ -8,6 +8,7 @@ from inspect import iscoroutine
 from typing import Any, get_args
 
 from framework.com.receipt import Receipt, Way
+from framework.declare import Method
 from framework.errors import BadRequest
 from framework.ids import Replica, check_name, object_of
 
@@ -36,6 +37,14 @@ def receipt(value: object, what: str) -> Receipt:
         count(value.r)
     if value.source is not None and not isinstance(value.source, str):
         raise BadRequest(f"{what}: the source of a receipt is a replica such as 'bank@n2', not {kind(value.source)}")
+    return value
+
+
+def stale(value: object, method: Method | None, what: str) -> bool:
+    if not isinstance(value, bool):
+        raise BadRequest(f"{what}: stale={value!r:.80}: give True or False, not {kind(value)}")
+    if value and method is not None and not method.readonly:
+        raise BadRequest(f"{what} is not declared readonly: only what changes nothing can be stale")
     return value
 
 

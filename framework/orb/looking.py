@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -23,9 +23,12 @@ from framework.com.host import Host
 from framework.com.link import Link
 from framework.declare import Declaration, Method
 from framework.declare.signature import Parameter
-from framework.ids import Node, Replica, node_of
+from framework.ids import Node, node_of
 from framework.net.line import Line
 from framework.orb.config import Config
+
+if TYPE_CHECKING:
+    from framework.orb.life import Life
 
 When = Literal["always", "keys meet", "never"]
 Stage = Literal["announced", "held", "proposed", "agreed"]
@@ -115,15 +118,19 @@ def _first_line(documented: Any) -> str:
 # how a node is
 
 
-def status(com: Com, lines: Mapping[Node, Line], performed: Mapping[Replica, int]) -> dict[str, Any]:
+def status(life: "Life", lines: Mapping[Node, Line]) -> dict[str, Any]:
+    com = life.com
     running = Counter(i.sid.replica for i in com.instances.values())
     waiting = [(host, entry) for host in com.hosts.values() for entry in host.order.entries.values() if _waits(entry)]
+    performed = {r: s.performed for r, s in life.residents.items()}
     return {
         "node": com.node,
         "view": com.view,
-        "members": list(com.directory.view.members),
+        "members": list(com.lives.view.members),
+        "group": _group(life),
+        "transfers": life.handing.status(),
         "clock": com.clock,
-        "links": {peer: _link(line, com.links[peer]) for peer, line in lines.items()},
+        "links": {peer: _link(line, com.links.get(peer)) for peer, line in lines.items()},
         "replicas": {r: _replica(host, running[r], performed.get(r, 0)) for r, host in com.hosts.items()},
         "waiting": [_why(host, entry) for host, entry in waiting[:MOST]],
         "waiting_in_all": len(waiting),
@@ -132,6 +139,39 @@ def status(com: Com, lines: Mapping[Node, Line], performed: Mapping[Replica, int
         ],
         "calls": list(islice(_calls(com), MOST)),
         "process": process(),
+    }
+
+
+def outside(node: Node, lines: Mapping[Node, Line], version: int, why: str) -> dict[str, Any]:
+    """The same of a node that is not a member."""
+    return {
+        "node": node,
+        "view": version,
+        "members": [],
+        "group": {"state": "outsider", "why": why, "members": {}, "suspected": {}, "leaving": []},
+        "transfers": {"unready": {}, "fetching": [], "adopting": [], "giving": []},
+        "clock": 0,
+        "links": {peer: _link(line, None) for peer, line in lines.items()},
+        "replicas": {},
+        "waiting": [],
+        "waiting_in_all": 0,
+        "running": [],
+        "calls": [],
+        "process": process(),
+    }
+
+
+def _group(life: "Life") -> dict[str, Any]:
+    """The view, and how this node sees the others: members with their lives, silent ones with seconds of silence."""
+    com = life.com
+    view, member = com.lives.view, com.member
+    now = life.now()
+    return {
+        "state": member.state,
+        "why": life.refusal(),
+        "members": {n: view.life(n) for n in view.members},
+        "suspected": {n: round(member.detector.silence(n, now), 2) for n in sorted(member.suspects)},
+        "leaving": sorted(member.unwanted),
     }
 
 
@@ -144,8 +184,10 @@ def process() -> dict[str, Any]:
     }
 
 
-def _link(line: Line, link: Link) -> dict[str, Any]:
-    return {"up": line.up, "lost": line.lost, "queued": link.queued, "unacked": link.unacked}
+def _link(line: Line, link: Link | None) -> dict[str, Any]:
+    """``link`` None: they are not both members."""
+    waiting = {"queued": link.queued, "unacked": link.unacked} if link is not None else {"queued": 0, "unacked": 0}
+    return {"up": line.up, "lost": line.lost, "member": link is not None, **waiting}
 
 
 def _replica(host: Host, running: int, performed: int) -> dict[str, int]:

@@ -35,6 +35,7 @@ class Act(msgspec.Struct, array_like=True, frozen=True):
     receipt: Receipt | None = None
     wait: bool = True  # wait for the receipt at once
     timeout: float | None = None
+    stale: bool = False  # read at the home node, without order
 
 
 class Envelope(msgspec.Struct, array_like=True, frozen=True):
@@ -69,6 +70,14 @@ class Look(msgspec.Struct, array_like=True, frozen=True, tag=4):
     what: Literal["objects", "status"]
 
 
+class Change(msgspec.Struct, array_like=True, frozen=True, tag=7):
+    """An administrator wants a node out of the group. It is told when that has begun."""
+
+    number: int
+    what: Literal["leave", "evict"]
+    node: str
+
+
 class Bye(msgspec.Struct, array_like=True, frozen=True, tag=5):
     pass
 
@@ -79,10 +88,17 @@ class Cancel(msgspec.Struct, array_like=True, frozen=True, tag=6):
     number: int
 
 
+class Ping(msgspec.Struct, array_like=True, frozen=True, tag=8):
+    """Are you there? Answered by Told."""
+
+    number: int
+
+
 class Welcome(msgspec.Struct, array_like=True, frozen=True, tag=1):
     node: str
     view: int
     max_message: int = MAX_MESSAGE  # what the node takes at once
+    why: str = ""  # it takes no calls now, but for stale reads; questions it answers
 
 
 class Answer(msgspec.Struct, array_like=True, frozen=True, tag=2):
@@ -96,6 +112,7 @@ class Refused(msgspec.Struct, array_like=True, frozen=True, tag=3):
     number: int
     error: str  # a name of framework.errors
     text: str
+    again: bool = False  # too few replicas are there now: the same call may be answered here a moment later
 
 
 class Told(msgspec.Struct, array_like=True, frozen=True, tag=4):
@@ -111,7 +128,7 @@ class Left(msgspec.Struct, array_like=True, frozen=True, tag=5):
     session: Session
 
 
-ToNode = Hello | Call | Collect | Look | Bye | Cancel
+ToNode = Hello | Call | Collect | Look | Bye | Cancel | Change | Ping
 ToClient = Welcome | Answer | Refused | Told | Left
 
 encode = msgspec.msgpack.Encoder().encode

@@ -62,6 +62,18 @@ class Naming:
         receipt = (act.receipt or usual_receipt(parts)) if act.wait and act.kind != "oneway" else None
         return Submit(caller, number, act.kind, way, parts, receipt)
 
+    def stale(self, act: Act, time: float, deadline: float | None) -> Outgoing:
+        """A read at the home node, which is not sent to anybody."""
+        if len(act.parts) != 1 or act.kind == "oneway" or not act.wait:
+            raise BadRequest("stale=True is for one call that waits for its result")
+        ask = act.parts[0]
+        method = self.method(ask.object, ask.method)
+        if not method.readonly:
+            raise BadRequest(f"{method.where} is not declared readonly: only what changes nothing can be stale")
+        if ask.to or act.receipt is not None:
+            raise BadRequest(f"{method.where}: stale=True reads at the home node: leave out to= and receipt=")
+        return self._part(act, ask, False, time, deadline, lambda replicas: replicas[0])
+
     def _part(self, act: Act, ask: Ask, several: bool, time: float, deadline: float | None, pick: Pick) -> Outgoing:
         method, placement = self._found.get((ask.object, ask.method)) or self._look_up(ask.object, ask.method)
         if act.kind == "oneway" and method.returns_value:

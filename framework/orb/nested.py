@@ -87,6 +87,8 @@ class NestedCalls:
 
     def _submit(self, act: Act) -> tuple[int, Submit]:
         self.performance.check_wanted()
+        if act.stale:
+            raise BadRequest("stale=True is for clients: replicas of this object could read different states")
         number = self._next
         naming, envelope = self.performance.stage.naming, self.performance.envelope
         sid = self.performance.effect.sid
@@ -109,7 +111,9 @@ class NestedCalls:
 
     def _pick(self, replicas: Sequence[Replica]) -> Replica:
         """The same at every replica of this object: another one could have read another state."""
-        invocation = str(self.performance.effect.request.invocation)
+        request = self.performance.effect.request
+        replicas = self.performance.stage.there(replicas, request.view)
+        invocation = str(request.invocation)
         return replicas[zlib.crc32(invocation.encode()) % len(replicas)]
 
 
@@ -138,7 +142,7 @@ class _Nested(Face):
 
     def submit(self, request: Request, options: Options) -> Any:
         """Sent at once, whenever its result is asked for."""
-        act = Act("async", (request.ask(options.to),), None, None, False, None)
+        act = Act("async", (request.ask(options.to),), None, None, False, None, options.stale)
         return self._send_now(act, lambda number: Later(self, Sent(number, (request,)), options.timeout))
 
     def _send_now(self, act: Act, finish: Callable[[int], Any]) -> Any:

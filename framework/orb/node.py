@@ -1,61 +1,66 @@
-"""A node: the composition root. One loop owns ``Com``; effects go to net, dispatch, sessions and trace.
+"""A node: the composition root. One loop owns all; effects of the com layer go to net, dispatch, sessions and trace.
 
-Everything here runs on one asyncio loop. ``feed`` is the only way into the com layer: it takes one event and carries
-out its effects before it returns, and nothing that an effect starts feeds an event before that: tasks and futures go
-on in a later turn of the loop. Threads perform methods; they come back through the loop.
+A node is an outsider that asks to be let into the group, then a member: a life (framework.orb.life). When it is not a
+member any more, because others did without it, the life is over, and it asks again, with nothing of what it had. The
+streams to other nodes and the doors for clients are there all the time.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import grpc.aio
 import msgspec
 
-from framework.com.core import Com
 from framework.com.events import (
-    Accepted,
-    AnyEffect,
     AnyEvent,
     Arrived,
+    Collect,
     Connected,
-    Deliver,
-    Dropped,
-    Received,
-    Stop,
+    Depart,
+    Evict,
+    Session,
+    Submit,
     Tick,
     Transmit,
-    Wake,
     Writable,
 )
 from framework.com.link import Timing
-from framework.errors import OboError, Unavailable
+from framework.com.messages import Frame
+from framework.com.outsider import Admitted, Outsider
+from framework.com.view import View
+from framework.com.words import decode
+from framework.errors import BadMessage, BadRequest, Unavailable
 from framework.ids import Node as NodeName
-from framework.ids import Replica, object_of
+from framework.ids import Replica
 from framework.net import options
 from framework.net.peers import Peers
 from framework.net.security import Credentials, listen
+from framework.net.wire.com_pb2 import FetchChunk, FetchWish
 from framework.orb import looking
 from framework.orb.config import Config
-from framework.orb.dispatch import Dispatch
-from framework.orb.explain import Explainer
 from framework.orb.gateway import Gateway
 from framework.orb.guard import Guard
+from framework.orb.life import Life
 from framework.orb.naming import Naming
-from framework.orb.performance import Resident, Stage
 from framework.orb.sessions import Sessions
-from framework.orb.tracing import Tracing
 from framework.orb.workers import Workers
-from framework.trace.still_open import open_calls, open_links
 
 log = logging.getLogger(__name__)
 
 TICK = 0.02
 FRAME = 3  # messages in a frame, roughly, when there is little to do
 #: Streams are reliable while they stand: a frame is sent again when one breaks, and else only after very long silence.
-TIMING = Timing(delta=0.05, ask_after=0.5, resend_after=20.0)
+TIMING = Timing(delta=0.05, ask_after=0.5, resend_after=20.0, suspect_after=0.75)
+EARLY = 512  # frames kept for an outsider that is about to be a member
+GRACE = 0.3  # seconds for what others do here, when a node is about to leave
+LEAVING = 2.0  # seconds that others have to let it go
+LINGER = 0.2  # seconds in which those who stay hear of what was decided
 
 
 class Node:
@@ -66,96 +71,56 @@ class Node:
         if exposed:
             log.warning("INSECURE: %s; whoever reaches this node can read and change everything", exposed)
         self.config = config
+        self.timing = msgspec.structs.replace(TIMING, suspect_after=config.group.suspect_after)
         self.guard = Guard(Path(config.security.tokens) if config.security.tokens else None)
         self._tls = config.security.tls(name)
-        self.com = Com(self.name, config.directory, TIMING, told=trace is not None)
+        self._trace = trace
         self.naming = Naming(config)
-        self.tracing = Tracing(self.name, config.directory, trace) if trace is not None else None
-        self._workers = Workers(config.serve.workers, f"obo-{name}")
-        self.residents = {r: Resident(config.classes[object_of(r)](), self._workers) for r in self.com.hosts}
-        self.dispatch = Dispatch(Stage(self.feed, self.naming), self.residents)
-        view = config.directory.view.version
-        mine = Credentials(self._tls)
-        self.peers = Peers(self.name, config.addresses, view, self, config.serve.max_message, mine)
-        self.explainer = Explainer(self.com, self.peers, self.dispatch.since)
-        self.peers.explain = self.explainer.asked
-        self.sessions = Sessions(
-            self.name,
-            view,
-            self.feed,
-            self.naming,
-            self.look,
-            self.com.session,
-            lambda: self.dispatch.crowded,
-            self.guard,
-            config.serve.limits,
-        )
-        self.gateway = Gateway(self.name, config, self.feed, self.naming, self.com.session, self.guard)
+        self.workers = Workers(config.serve.workers, f"obo-{name}")
+        self.peers = Peers(self.name, config.addresses, self, config.serve.max_message, Credentials(self._tls))
+        self.peers.explain = self._explain
+        self.peers.give = self._give
+        self.sessions = Sessions(self, self.guard, config.serve.limits)
+        self.gateway = Gateway(self, self.guard)
         self.failed: Exception | None = None  # why it stopped by itself
         self.has_failed = asyncio.Event()  # the same, to wait for
-        self._step = self.com.step
-        self._time: Callable[[], float]  # from start on
+        self.joined = asyncio.Event()  # set while it is a member
+        self.asked_to_leave = asyncio.Event()  # by a person, through another process
+        self.member: Life | None = None
+        self.outsider: Outsider | None = None
+        self._leaving = False
+        self._version = 0  # of the last view it was in
+        self._incarnation = 0
+        self._early: deque[Arrived] = deque(maxlen=EARLY)
         self._stopping: asyncio.Task[None] | None = None
         self._server: Any = None
         self._ticking: asyncio.Task[None] | None = None
-        self._carry: dict[type[Any], Callable[[Any], None]] = {
-            Wake: lambda e: self.peers.lines[e.peer].wake(),
-            Transmit: lambda e: self.peers.lines[e.peer].transmit(e.data),
-            Deliver: self.dispatch.deliver,
-            Stop: self.dispatch.cancel,
-            Received: self._received,
-            Accepted: self._accepted,
-            Dropped: lambda e: log.debug("from %s: %s", e.peer, e.why),
-        }
 
-    # the way into the com layer, and out of it
+    @property
+    def life(self) -> Life:
+        """Unavailable while it is not a member."""
+        if self.member is None:
+            raise Unavailable(self.refusal())
+        return self.member
+
+    # what comes in
 
     def feed(self, event: AnyEvent) -> None:
-        try:
-            effects = self._step(event, self._time())
-        except OboError:
-            raise  # nothing has changed
-        except Exception as error:
-            self._fail(error)
-            return
-        try:
-            for effect in effects:
-                if self.tracing is not None:
-                    self.tracing.effect(effect)
-                kind = type(effect)
-                if kind in self._carry:
-                    self._carry[kind](effect)
-        except Exception as error:
-            self._fail(error)
+        if self.member is not None:
+            self.member.feed(event)
+        elif self.outsider is not None:
+            self._outside(self.outsider, event)
 
-    def _fail(self, error: Exception) -> None:
-        """Nobody knows what state the com layer is in: from here on this node says nothing more, as if it had crashed.
-        Peers and clients see their streams end; clients go on at another node."""
-        if self.failed is not None:
-            return
-        self.failed = error
-        self._step = _deaf
-        log.critical("a fault of the framework: the node stops at once", exc_info=error)
-        self.sessions.draining = True
-        self.gateway.drain()
-        if self._stopping is None:
-            self._stopping = asyncio.ensure_future(self._stop())
-        self.has_failed.set()
-
-    def _accepted(self, effect: Accepted) -> None:
-        (self.gateway if effect.client in self.gateway else self.sessions).accepted(effect)
-
-    def _received(self, effect: Received) -> None:
-        if effect.complete:
-            self._answer(effect, "")
-        else:
-            self.explainer.explain(effect, self._answer)
-
-    def _answer(self, effect: Received, why: str) -> None:
-        if effect.client:
-            (self.gateway if effect.client in self.gateway else self.sessions).received(effect, why)
-        else:
-            self.dispatch.received(effect, why)
+    def _outside(self, outsider: Outsider, event: AnyEvent) -> None:
+        if isinstance(event, Submit | Collect):
+            raise Unavailable(self.refusal())
+        if isinstance(event, Arrived) and isinstance(decode(event.data, event.peer), Frame):
+            self._early.append(event)  # others may know sooner than this node that it is a member
+        for effect in outsider.step(event, asyncio.get_running_loop().time()):
+            if isinstance(effect, Transmit):
+                self.peers.lines[effect.peer].transmit(effect.data)
+            elif isinstance(effect, Admitted):
+                self._admitted(effect.view)
 
     def arrived(self, peer: NodeName, data: bytes) -> None:
         self.feed(Arrived(peer, data))
@@ -167,18 +132,143 @@ class Node:
         self.feed(Writable(peer))
 
     def on_the_way(self, peer: NodeName) -> int:
-        return self.com.links[peer].unacked * FRAME
+        link = self.member.com.links.get(peer) if self.member is not None else None
+        return link.unacked * FRAME if link is not None else 0
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK)
             self.feed(Tick())
 
-    # life
+    def _explain(self, question: bytes) -> bytes:
+        if self.member is None:
+            raise BadMessage(self.refusal())
+        return self.member.explainer.asked(question)
+
+    async def _give(self, peer: NodeName, wish: FetchWish) -> AsyncGenerator[FetchChunk, None]:
+        async with aclosing(self.life.handing.give(peer, wish)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    # in the group, and out of it
+
+    def _ask(self) -> None:
+        """It wants to be a member. All it remembers is the number of the last view it was in."""
+        self._incarnation = max(self._incarnation + 1, time.time_ns() // 1000)
+        self.outsider = Outsider(self.name, self._incarnation, self.config.directory, self.timing, self._version)
+        self._early.clear()
+
+    def _admitted(self, view: View) -> None:
+        try:
+            life = Life(self, view, self._trace)
+        except Exception as error:  # an object that cannot be made, or no room for a trace
+            self.fail(error)
+            return
+        self.outsider, self.member = None, life
+        log.info("%s is a member of view %d: %s", self.name, view.version, ", ".join(view.members))
+        life.begin()
+        self.joined.set()
+        self.serving_changed()
+        early, self._early = self._early, deque(maxlen=EARLY)
+        for event in early:
+            asyncio.get_running_loop().call_soon(self._catch_up, life, event)
+
+    def _catch_up(self, life: Life, event: Arrived) -> None:
+        if self.member is life:
+            try:
+                life.feed(event)
+            except BadMessage as error:
+                log.debug("from %s, while it was no member: %s", event.peer, error)
+
+    def out(self, why: str) -> None:
+        """A life is over. What it had is of no use: clients go elsewhere, and this node asks to be let in again."""
+        was = self.life
+        log.warning("%s is not a member of the group any more: %s", self.name, why)
+        self._version = was.com.view
+        was.abandon()
+        self.member = None
+        self.joined.clear()
+        if not self._leaving:
+            self._ask()
+        self.sessions.drop(self.refusal())
+        self.gateway.drop(self.refusal())
+        self.serving_changed()
+
+    def refusal(self) -> str:
+        """Why it takes no calls of clients now; empty if it does."""
+        if self.member is not None:
+            return self.member.refusal()
+        if self.outsider is None:
+            return f"{self.name} is stopping"
+        return f"{self.name} is not a member of the group yet: {self.missing()}"
+
+    def missing(self) -> str:
+        """What keeps it from being a member."""
+        silent = self.outsider.missing() if self.outsider is not None else []
+        lost = [n for n in silent if not self.peers.up(n)]
+        if lost:
+            return f"{', '.join(lost)} {'has' if len(lost) == 1 else 'have'} not been heard"
+        return f"it has asked {', '.join(silent) or 'all others'} to be let in"
+
+    def serving_changed(self) -> None:
+        why = self.refusal()
+        self.gateway.serves(not why)
+        if why:
+            self.sessions.send_away(why)
+
+    # for sessions and gateway
+
+    def asker(self, client: str) -> Sessions | Gateway:
+        """Whose client this is."""
+        return self.gateway if client in self.gateway else self.sessions
+
+    def session(self, client: str) -> Session | None:
+        return self.member.com.session(client) if self.member is not None else None
+
+    def pick(self, replicas: Sequence[Replica]) -> Replica:
+        return self.life.pick(replicas)
+
+    @property
+    def version(self) -> int:
+        return self.member.com.view if self.member is not None else self._version
+
+    @property
+    def crowded(self) -> bool:
+        return self.member is not None and self.member.dispatch.crowded
+
+    def change(self, what: str, node: str) -> None:
+        """What a person wants of the group; BadRequest with the reason if that cannot be."""
+        if what == "evict":
+            if node == self.name:
+                raise BadRequest(f"{node} cannot evict itself: obo leave {node}")
+            self.life.feed(Evict(NodeName(node)))
+            log.warning("%s is being evicted: somebody asked for it", node)
+        elif node != self.name:
+            raise BadRequest(f"this is {self.name}: ask {node} itself to leave")
+        else:
+            self.life.check_may_go()
+            log.warning("%s leaves the group: somebody asked for it", node)
+            self.asked_to_leave.set()
+
+    # the process
+
+    def fail(self, error: Exception) -> None:
+        """Nobody knows what state the com layer is in: from here on this node says nothing more, as if it had crashed.
+        Peers and clients see their streams end; clients go on at another node."""
+        if self.failed is not None:
+            return
+        self.failed = error
+        if self.member is not None:
+            self.member.deafen()
+        log.critical("a fault of the framework: the node stops at once", exc_info=error)
+        self.sessions.draining = True
+        self.gateway.drain()
+        if self._stopping is None:
+            self._stopping = asyncio.ensure_future(self._stop())
+        self.has_failed.set()
 
     async def start(self) -> None:
-        self._time = asyncio.get_running_loop().time
-        self.dispatch.start()
+        """Returns when it can be reached; ``joined`` is set when it is a member."""
         most = options.server(self.config.serve.max_message)
         self._server = grpc.aio.server(options=most, interceptors=self.guard.interceptors())
         self.peers.serve_on(self._server)
@@ -188,20 +278,53 @@ class Node:
         if not listen(self._server, where, self._tls):
             raise Unavailable(f"{self.name} cannot listen on {where}: is the port in use?")
         await self._server.start()
+        self._ask()
         self.peers.start()
         self._ticking = asyncio.ensure_future(self._tick())
+        self.feed(Tick())  # a group of one need not wait
 
     async def drain(self) -> None:
-        """Take no more calls; return when those in flight are answered and nothing is running or waiting here."""
+        """Take no more calls; return when those in flight are answered and nothing is running or waiting here. One
+        that may leave does not wait for what others go on doing here."""
         self.sessions.draining = True
         self.gateway.drain()
+        until: float | None = None
+        loop = asyncio.get_running_loop()
         while self.failed is None and self.open():
+            if self.member is None or self.member.waiting() or self.gateway.in_flight or not self._may_go():
+                until = None
+            elif until is None:
+                until = loop.time() + GRACE
+            elif loop.time() > until:
+                return
             await asyncio.sleep(TICK)
 
+    def _may_go(self) -> bool:
+        try:
+            self.life.check_may_go()
+        except (BadRequest, Unavailable):
+            return False
+        return True
+
+    async def leave(self) -> bool:
+        """Leave the group in order, if enough stay: those need not find out by themselves. To be called when it is
+        drained."""
+        if not self._may_go() or self.failed is not None:
+            return False
+        self._leaving = True
+        log.info("%s leaves the group", self.name)
+        self.life.feed(Depart())
+        try:
+            async with asyncio.timeout(LEAVING):
+                while self.member is not None and self._may_go():
+                    await asyncio.sleep(TICK)
+        except TimeoutError:
+            log.warning("%s could not leave the group within %g s: the others will find out", self.name, LEAVING)
+        await asyncio.sleep(LINGER)
+        return self.member is None
+
     def open(self) -> list[str]:
-        """What is not over; frames for a peer that cannot be reached do not count: nobody waits for them here."""
-        links = [what for peer, what in open_links(self.com).items() if self.peers.up(peer)]
-        return [*open_calls(self.com), *links, *self.explainer.open()]
+        return self.member.open() if self.member is not None else []
 
     async def stop(self) -> None:
         if self._stopping is None:
@@ -209,22 +332,16 @@ class Node:
         await asyncio.shield(self._stopping)
 
     async def _stop(self) -> None:
-        # frames that were not acknowledged show in the peer's trace, if they are lost
-        still = open_calls(self.com) if self.failed is None else []
         self.sessions.close()
         self.gateway.close()
-        self.explainer.stop()
         if self._ticking is not None:
             self._ticking.cancel()
         await self.peers.stop()
-        await self.dispatch.stop()
+        if self.member is not None:
+            await self.member.stop(self.failed is not None)
         if self._server is not None:
             await self._server.stop(0.2)
-        if self.tracing is not None and self.failed is not None:
-            self.tracing.abandon()
-        elif self.tracing is not None:
-            self.tracing.stop([(r, vars(s.object), s.performed) for r, s in self.residents.items()], still)
-        self._workers.stop()
+        self.workers.stop()
 
     # for people
 
@@ -232,15 +349,12 @@ class Node:
         return msgspec.msgpack.encode(looking.objects(self.config) if what == "objects" else self._status())
 
     def _status(self) -> dict[str, Any]:
-        performed = {r: s.performed for r, s in self.residents.items()}
-        told = looking.status(self.com, self.peers.lines, performed)
+        if self.member is None:
+            told = looking.outside(self.name, self.peers.lines, self._version, self.refusal())
+        else:
+            told = looking.status(self.member, self.peers.lines)
         return {**told, "clients": self.sessions.counts(), "invokes": self.gateway.in_flight}
 
     def object(self, replica: str) -> Any:
         """The object behind a replica of this node; for tests and tools."""
-        return self.residents[Replica(replica)].object
-
-
-def _deaf(event: AnyEvent, now: float) -> list[AnyEffect]:
-    """In the place of ``Com.step`` of a node that has failed."""
-    return []
+        return self.life.residents[Replica(replica)].object

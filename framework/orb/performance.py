@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -12,17 +12,22 @@ from uuid import UUID
 from framework.com.events import Cancel, Collect, Completed, Deliver, Received, Submit
 from framework.declare import Method, Object, performing
 from framework.errors import Aborted
+from framework.ids import Replica
 from framework.orb.blocked import Watched
 from framework.orb.messages import Envelope
 from framework.orb.naming import Naming
 from framework.orb.nested import NestedAsyncOrb, NestedCalls, NestedOrb
 from framework.orb.outcome import failure
 from framework.orb.state.tracker import Tracker
-from framework.orb.turn import Lane, Turn
+from framework.orb.turn import Body, Lane, Turn
 from framework.orb.undo import Undo
 from framework.orb.workers import Workers
 
 LOOK = 0.005  # seconds after which one that waits for its turn looks whether the other is blocked
+
+
+#: Those of several replicas that an instance can ask, whose own request was sent in a view of this version.
+There = Callable[[Sequence[Replica], int], Sequence[Replica]]
 
 
 class Resident:
@@ -51,9 +56,12 @@ class Resident:
 class Stage:
     """What instances of a node share: the way into the com layer and back, and names."""
 
-    def __init__(self, feed: Callable[[Submit | Collect | Cancel | Completed], None], naming: Naming) -> None:
+    def __init__(
+        self, feed: Callable[[Submit | Collect | Cancel | Completed], None], naming: Naming, there: There
+    ) -> None:
         self.feed = feed
         self.naming = naming
+        self.there = there
         self.loop: asyncio.AbstractEventLoop  # from start on
         self.over: Callable[[Performance, Completed], None]  # on the loop: an instance has been performed
         self._done: deque[tuple[Performance, Completed]] = deque()
@@ -80,7 +88,7 @@ class Stage:
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(work)
 
-    def enter(self, line: Turn | Lane, body: "Performance") -> None:
+    def enter(self, line: Turn | Lane, body: Body) -> None:
         """On the loop. Threads are called when all that came together is in line: each call costs a hand-over."""
         if line.waiting:
             self.look_after(line)

@@ -33,6 +33,7 @@ class Options(msgspec.Struct, frozen=True):
     timeout: float | None = None
     receipt: Receipt | None = None
     to: tuple[Replica, ...] = ()
+    stale: bool = False
 
 
 USUAL = Options()
@@ -106,13 +107,21 @@ class Remote:
         return self._face.oneway(Request(self._object, self._name, self._declared, args, named), self._options)
 
     def with_(
-        self, *, timeout: float | None = None, receipt: Receipt | None = None, to: Sequence[str] | None = None
+        self,
+        *,
+        timeout: float | None = None,
+        receipt: Receipt | None = None,
+        to: Sequence[str] | None = None,
+        stale: bool | None = None,
     ) -> "Remote":
+        """``stale``: a readonly method on the replica of the home node, which may be behind others; also where too few
+        members of the group are heard."""
         old, what = self._options, f"{self._object}.{self._name}"
         new = Options(
             old.timeout if timeout is None else inputs.seconds(timeout, f"{what}: timeout"),
             old.receipt if receipt is None else inputs.receipt(receipt, what),
             old.to if to is None else inputs.replicas(to, self._object, what),
+            old.stale if stale is None else inputs.stale(stale, self._declared, what),
         )
         return Remote(self._face, self._object, self._name, self._declared, new)
 
@@ -186,6 +195,8 @@ class Face:
     def oneway(self, request: Request, options: Options) -> Any:
         if request.method is not None and request.method.returns_value:
             raise BadRequest(f"{request.what} returns a value: call it, or submit it; one-way is for '-> None'")
+        if options.stale:
+            raise BadRequest(f"{request.what}: a one-way call is no read: leave out stale=True")
         return self._send(Act("oneway", (request.ask(options.to),), None, None, False, options.timeout), _nothing)
 
     # ucast, mcast, pcast; srec, crec, drec, quorum
@@ -244,7 +255,7 @@ class Face:
 
 
 def _act(kind: Kind, request: Request, options: Options) -> Act:
-    return Act(kind, (request.ask(options.to),), None, options.receipt, True, options.timeout)
+    return Act(kind, (request.ask(options.to),), None, options.receipt, True, options.timeout, options.stale)
 
 
 def _nothing(number: int) -> None:

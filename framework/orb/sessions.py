@@ -7,18 +7,18 @@ repeats what was not answered under the same numbers.
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import grpc
 import grpc.aio
 
-from framework.com.events import Accepted, Leave, Received, Session, Submit
+from framework.com.events import Accepted, Leave, Received, Response, Session, Submit
 from framework.com.events import Cancel as CancelEvent
 from framework.com.events import Collect as CollectEvent
 from framework.com.receipt import Receipt
-from framework.errors import BadMessage, BadRequest, OboError, Unavailable
-from framework.ids import Node, Replica, node_of
+from framework.errors import BadMessage, BadRequest, OboError, OutcomeUnknown, Unavailable
+from framework.ids import Node, Replica
 from framework.net.pace import Pace
 from framework.net.wire.orb_pb2 import Packet
 from framework.net.wire.orb_pb2_grpc import SessionServicer, add_SessionServicer_to_server
@@ -29,10 +29,12 @@ from framework.orb.messages import (
     Bye,
     Call,
     Cancel,
+    Change,
     Collect,
     Hello,
     Left,
     Look,
+    Ping,
     Refused,
     ToClient,
     Told,
@@ -42,6 +44,9 @@ from framework.orb.messages import (
 )
 from framework.orb.naming import Naming, usual_receipt
 
+if TYPE_CHECKING:
+    from framework.orb.life import Life
+
 log = logging.getLogger(__name__)
 
 FIRST_WORD = 10.0  # seconds in which a client must say Hello
@@ -50,26 +55,31 @@ KEEP = 60.0  # seconds for which a session waits for its client to come back
 _CLIENT = re.compile(r"[A-Za-z0-9_.:-]{1,100}\Z")
 
 
+class Host(Protocol):
+    """The node, as its clients see it."""
+
+    name: Node
+    naming: Naming
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def crowded(self) -> bool: ...
+    @property
+    def life(self) -> "Life": ...
+    def feed(self, event: Submit | CollectEvent | CancelEvent | Leave) -> None: ...
+    def look(self, what: str) -> bytes: ...
+    def session(self, client: str) -> Session | None: ...
+    def pick(self, replicas: Sequence[Replica]) -> Replica: ...
+    def refusal(self) -> str: ...
+    def change(self, what: str, node: str) -> None: ...
+
+
 class Sessions:
-    def __init__(
-        self,
-        node: Node,
-        view: int,
-        feed: Callable[[Submit | CollectEvent | CancelEvent | Leave], None],
-        naming: Naming,
-        look: Callable[[str], bytes],
-        session: Callable[[str], Session | None],
-        crowded: Callable[[], bool],
-        guard: Guard,
-        limits: Limits,
-    ) -> None:
-        self.node = node
-        self.view = view
-        self.feed = feed
-        self.naming = naming
-        self.look = look
-        self.session = session
-        self.crowded = crowded
+    def __init__(self, host: Host, guard: Guard, limits: Limits) -> None:
+        self.host = host
+        self.feed = host.feed
+        self.naming = host.naming
         self.guard = guard
         self.limits = limits
         self.total = Total()
@@ -83,6 +93,10 @@ class Sessions:
         client = self._clients.get(effect.client)
         if client is not None:
             client.received(effect, why)
+
+    def early(self, effect: Received) -> bool:
+        client = self._clients.get(effect.client)
+        return client is None or client.early(effect)
 
     def accepted(self, effect: Accepted) -> None:
         client = self._clients.get(effect.client)
@@ -105,7 +119,7 @@ class Sessions:
         except BadMessage as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         if self.draining:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, f"{self.node} is stopping")
+            await context.abort(grpc.StatusCode.UNAVAILABLE, f"{self.host.name} is stopping")
         client = self._clients.get(name)
         if client is None:
             client = self._clients[name] = _Client(self, name)
@@ -122,8 +136,19 @@ class Sessions:
                 pass  # it never made a call
 
     def close(self) -> None:
+        self.send_away("")
+
+    def send_away(self, why: str) -> None:
+        """Every stream ends; clients go on elsewhere, or come back."""
         for client in self._clients.values():
-            client.close()
+            client.close(why)
+
+    def drop(self, why: str) -> None:
+        """The same, and their sessions are over: the com layer that had them is."""
+        self.send_away(why)
+        for client in self._clients.values():
+            client.in_flight.clear()
+        self._clients.clear()
 
 
 class _Client:
@@ -135,20 +160,22 @@ class _Client:
         self._left = 0  # the last of them that has left, and is not told
         self._sessions = sessions
         self._usual: dict[int, Receipt] = {}
+        self._due: dict[int, float | None] = {}  # of those that wait for a receipt
         self._out = Outbox()
         self._pace = Pace()
         self._bell = asyncio.Event()
-        self._stream: asyncio.Future[None] | None = None
+        self._stream: asyncio.Future[str] | None = None
         self._going: asyncio.TimerHandle | None = None
 
     async def serve(self, context: Any, first: Sequence[bytes]) -> None:
         if self._stream is not None and not self._stream.done():
-            self._stream.set_result(None)
+            self._stream.set_result("")
         if self._going is not None:
             self._going.cancel()
         mine = self._stream = asyncio.get_running_loop().create_future()
         self._out.clear()
-        welcome = Welcome(self._sessions.node, self._sessions.view, self._sessions.limits.max_message)
+        host = self._sessions.host
+        welcome = Welcome(host.name, host.version, self._sessions.limits.max_message, host.refusal())
         await context.write(Packet(messages=[encode(welcome)]))
         reader = asyncio.ensure_future(self._read(context, first))
         writer = asyncio.ensure_future(self._write(context, mine))
@@ -158,6 +185,8 @@ class _Client:
             if isinstance(fault, BadMessage):
                 log.warning("client %s is dropped: %s", self.name, fault)
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(fault))
+            if mine.done() and mine.result():
+                await context.abort(grpc.StatusCode.UNAVAILABLE, mine.result())
         finally:
             reader.cancel()
             writer.cancel()
@@ -165,9 +194,9 @@ class _Client:
                 self._stream = None
                 self._going = asyncio.get_running_loop().call_later(KEEP, self._sessions.forget, self)
 
-    def close(self) -> None:
+    def close(self, why: str = "") -> None:
         if self._stream is not None and not self._stream.done():
-            self._stream.set_result(None)
+            self._stream.set_result(why)
 
     async def _read(self, context: Any, messages: Sequence[bytes]) -> None:
         while True:
@@ -182,14 +211,14 @@ class _Client:
                     return
                 else:
                     self._take(message)
-            while self._sessions.crowded():  # read no further: the stream holds the client back
+            while self._sessions.host.crowded:  # read no further: the stream holds the client back
                 await asyncio.sleep(0.001)
             packet = await context.read()
             if packet is grpc.aio.EOF:
                 return
             messages = packet.messages
 
-    async def _write(self, context: Any, mine: "asyncio.Future[None]") -> None:
+    async def _write(self, context: Any, mine: "asyncio.Future[str]") -> None:
         while self._stream is mine:
             if not self._out and not self._left:
                 self._bell.clear()
@@ -201,7 +230,7 @@ class _Client:
 
     def _news(self) -> list[bytes]:
         """Before all answers: what the client is to keep. It includes all that was answered and has left."""
-        session = self._sessions.session(self.name)
+        session = self._sessions.host.session(self.name)
         left, self._left = self._left, 0
         if session is None:
             return []
@@ -215,7 +244,7 @@ class _Client:
                 log.warning("client %s is dropped: it does not read its answers", self.name)
                 self.close()
 
-    def _take(self, message: Hello | Collect | Look | Cancel) -> None:
+    def _take(self, message: Hello | Collect | Look | Cancel | Change | Ping) -> None:
         if isinstance(message, Hello):
             raise BadMessage("a second Hello")
         try:
@@ -223,8 +252,14 @@ class _Client:
                 self._collect(message)
             elif isinstance(message, Cancel):
                 self._cancel(message.number)
+            elif isinstance(message, Ping):
+                self._say(Told(message.number, b""))
+            elif isinstance(message, Change):
+                self.caller.must_be_admin(f"obo {message.what}")
+                self._sessions.host.change(message.what, message.node)
+                self._say(Told(message.number, b""))
             else:
-                self._say(Told(message.number, self._sessions.look(message.what)))
+                self._say(Told(message.number, self._sessions.host.look(message.what)))
         except OboError as error:
             self._say(Refused(message.number, type(error).__name__, str(error)))
 
@@ -237,21 +272,25 @@ class _Client:
     def _submit(self, message: Call) -> None:
         sessions, act = self._sessions, message.act
         if sessions.draining:
-            raise Unavailable(f"{sessions.node} is stopping")
+            raise Unavailable(f"{sessions.host.name} is stopping")
         self.in_flight.check(self.name, len(self._usual), sessions.limits)
         self.caller.check(act, sessions.naming)
-        submit = sessions.naming.submit(self.name, message.number, act, message.time, message.deadline, self._pick)
+        if act.stale:
+            self._stale(message)
+            return
+        if why := sessions.host.refusal():
+            raise Unavailable(why)
+        pick = sessions.host.pick
+        submit = sessions.naming.submit(self.name, message.number, act, message.time, message.deadline, pick)
         submit.sessions, submit.done = message.sessions, message.done
         if submit.receipt is not None:
             submit.deadline = _until(act.timeout)
         if submit.receipt is None:
             self._unanswered.add(message.number)
-        try:
-            sessions.feed(submit)
-        except OboError:
+        if not self._feed(message.number, submit):
             self._unanswered.discard(message.number)
-            raise
-        if submit.receipt is not None:
+        elif submit.receipt is not None:
+            self._usual.pop(message.number, None)  # it was collected, and is repeated as a whole
             self.in_flight.add(message.number)
         elif act.kind != "oneway":
             self._usual[message.number] = usual_receipt(submit.parts)
@@ -261,21 +300,49 @@ class _Client:
         if usual is None:
             raise BadRequest(f"call {message.number} has been received already, or was never sent")
         receipt = message.receipt or usual
-        self._sessions.feed(CollectEvent(self.name, message.number, receipt, _until(message.timeout)))
-        del self._usual[message.number]
-        self.in_flight.add(message.number)
+        if self._feed(message.number, CollectEvent(self.name, message.number, receipt, _until(message.timeout))):
+            del self._usual[message.number]
+            self.in_flight.add(message.number)
+
+    def _feed(self, number: int, event: Submit | CollectEvent) -> bool:
+        """False: too few of the replicas are there now."""
+        if event.receipt is not None:
+            self._due[number] = event.deadline
+        try:
+            self._sessions.feed(event)
+            return True
+        except OboError as error:
+            self._due.pop(number, None)
+            # a receipt may ask for more replicas than there were when the call was sent
+            few = isinstance(event, CollectEvent) and event.receipt == self._usual.get(number)
+            if type(error) is not Unavailable and not (few and type(error) is BadRequest):
+                raise
+            self._say(Refused(number, Unavailable.__name__, str(error), True))
+            return False
 
     def _cancel(self, number: int) -> None:
         self.in_flight.discard(number)
+        self._due.pop(number, None)
         self._usual.pop(number, None)
         self._unanswered.discard(number)
         self._sessions.feed(CancelEvent(self.name, number))
 
     def received(self, effect: Received, why: str) -> None:
         self.in_flight.discard(effect.call)
+        early = self.early(effect)
+        self._due.pop(effect.call, None)
+        if early:
+            text = f"{self._sessions.host.name}: too few of the replicas that were asked are left for {effect.receipt}"
+            self._say(Refused(effect.call, OutcomeUnknown.__name__, text, True))
+            return
         if not effect.complete:  # its deadline has passed; the com layer is busy with this effect
             asyncio.get_running_loop().call_soon(self._cancel, effect.call)
         self._say(Answer(effect.call, effect.complete, effect.responses, why))
+
+    def early(self, effect: Received) -> bool:
+        """Did the com layer give up before the deadline? Then replicas have departed that are needed."""
+        due = self._due.get(effect.call)
+        return not effect.complete and (due is None or asyncio.get_running_loop().time() < due)
 
     def accepted(self, effect: Accepted) -> None:
         """The answer of a call brings the session; a call without one at once needs a word of its own."""
@@ -284,10 +351,18 @@ class _Client:
             self._left = effect.call
             self._bell.set()
 
-    def _pick(self, replicas: Sequence[Replica]) -> Replica:
-        """Reads are performed at home where that is possible."""
-        here = [r for r in replicas if node_of(r) == self._sessions.node]
-        return here[0] if here else replicas[0]
+    def _stale(self, message: Call) -> None:
+        """What the replica here has, in whatever state of affairs: nobody else is asked."""
+        part = self._sessions.naming.stale(message.act, message.time, message.deadline)
+        life, number = self._sessions.host.life, message.number
+        at = life.local(part.object)
+        self.in_flight.add(number)
+
+        def read(ok: bool, body: bytes) -> None:
+            self.in_flight.discard(number)
+            self._say(Answer(number, True, (Response(at, "ok" if ok else "error", body),)))
+
+        life.dispatch.read(at, part.footprint, part.args, read)
 
 
 class _Acceptor(SessionServicer):

@@ -17,26 +17,44 @@ from framework.trace.recorder import Recorder, header
 
 
 class Tracing:
+    """Of one life of a node."""
+
     def __init__(self, node: Node, directory: Directory, directory_path: Path) -> None:
         directory_path.mkdir(parents=True, exist_ok=True)
         life = directory.view.life(node) or 1
+        if life == 1:  # of an earlier run: this is the first view of a new group
+            for old in directory_path.glob(f"{node}.since*.jsonl"):
+                old.unlink()
         self._file = (directory_path / file_name(node, life)).open("wb", buffering=0)
         self._file.write(line(header(node, directory)))
         self._recorder = Recorder(node, directory.view.version, self._write, life)
 
     def _write(self, record: Record) -> None:
-        self._file.write(line(record))
+        if not self._file.closed:
+            self._file.write(line(record))
 
     def effect(self, effect: AnyEffect) -> None:
-        self._recorder.effect(effect, round(time.time(), 6))
+        self._recorder.effect(effect, _now())
+
+    def ticket(self, replica: Replica) -> str:
+        """Of the state that a Snapshot takes, right after its record."""
+        return self._recorder.ticket(replica)
+
+    def adopt(self, replica: Replica, ticket: str) -> None:
+        """A replica has its state; before the Take that lets its requests begin."""
+        self._recorder.adopt(_now(), replica, ticket)
 
     def stop(self, states: list[tuple[Replica, dict[str, Any], int]], still: list[str]) -> None:
-        now = round(time.time(), 6)
+        now = _now()
         for replica, state, performed in states:
             self._recorder.state(now, replica, digest(state), performed)
         self._recorder.stop(now, tuple(still))
         self._file.close()
 
-    def abandon(self) -> None:
-        """The trace just ends here, as that of a node that is killed."""
+    def close(self) -> None:
+        """The trace just ends here: with ``out``, or as that of a node that is killed."""
         self._file.close()
+
+
+def _now() -> float:
+    return round(time.time(), 6)

@@ -1,10 +1,11 @@
 """A node in the process of the test, on the loop of its cluster. Quick to start, and a debugger reaches its methods."""
 
 import asyncio
+import time
 from pathlib import Path
 
 from framework.com.events import AnyEvent
-from framework.errors import BadRequest
+from framework.errors import BadRequest, DeadlineExceeded, Unavailable
 from framework.orb.config import Config
 from framework.orb.node import Node
 from framework.testing.background import Background
@@ -24,21 +25,29 @@ class _Mortal(Node):
 
     async def die(self) -> None:
         self.dead = True
-        if self.tracing is not None:
-            self.tracing.abandon()
-            self.tracing = None
+        if self.member is not None:
+            self.member.abandon()
+            self.member = None
         await self.stop()
 
 
 class NodeInside:
     def __init__(self, name: str, config: Config, trace: Path, background: Background) -> None:
         self.name = name
-        self.alive = False
+        self.alive = True
+        self._config, self._trace = config, trace
         self._background = background
-        self._node = background.run(_made(config, name, trace), _PATIENCE)
+        self._leave = False
+        self._node = background.run(_started(config, name, trace), _PATIENCE)
 
     def wait_ready(self, until: float) -> None:
-        self._background.run(self._node.start(), _PATIENCE)
+        try:
+            self._background.run(_joined(self._node), max(until - time.monotonic(), 0.1))
+        except DeadlineExceeded:
+            raise Unavailable(f"node {self.name} is not ready: {self._node.refusal()}") from None
+
+    def restart(self) -> None:
+        self._node = self._background.run(_started(self._config, self.name, self._trace), _PATIENCE)
         self.alive = True
 
     def crash(self) -> None:
@@ -51,27 +60,36 @@ class NodeInside:
     def resume(self) -> None:
         pass  # it was never paused
 
-    def ask_to_stop(self) -> None:
+    def ask_to_stop(self, leave: bool) -> None:
+        self._leave = leave
         self._node.sessions.draining = True
 
     def wait_stopped(self) -> None:
         self.alive = False
-        self._background.run(_stopped(self._node), DRAIN + _PATIENCE)
+        self._background.run(_stopped(self._node, self._leave), DRAIN + _PATIENCE)
 
     def end(self) -> None:
         if self.alive:
             self.crash()
 
 
-async def _made(config: Config, name: str, trace: Path) -> _Mortal:
-    return _Mortal(config, name, trace)
+async def _started(config: Config, name: str, trace: Path) -> _Mortal:
+    node = _Mortal(config, name, trace)
+    await node.start()
+    return node
 
 
-async def _stopped(node: Node) -> None:
-    """As SIGTERM does it."""
+async def _joined(node: Node) -> None:
+    await node.joined.wait()
+
+
+async def _stopped(node: Node, leave: bool) -> None:
+    """As SIGTERM does it, or SIGINT."""
     try:
         async with asyncio.timeout(DRAIN):
             await node.drain()
+            if leave:
+                await node.leave()
     except TimeoutError:
         pass  # the trace says what was open
     await node.stop()

@@ -12,7 +12,7 @@ from framework.errors import BadRequest
 from framework.ids import TRAN, Node, ObjectName, check_name
 from framework.net.issue import issue, issued
 from framework.net.security import Access, Security
-from framework.orb.config import Config, Serve, parse
+from framework.orb.config import Config, Group, Serve, check_group, parse
 from framework.orb.load import load_class
 
 MOST_NODES = 32
@@ -26,8 +26,11 @@ class Plan:
         nodes: int | Sequence[str],
         on: Mapping[str, Sequence[str]] | None,
         tls: bool = False,
+        suspect_after: float | None = None,
     ) -> None:
         self.tls = tls
+        self.group = Group() if suspect_after is None else Group(suspect_after)
+        check_group(self.group)
         self.nodes = _names(nodes)
         if not objects:
             raise BadRequest('a cluster without objects: give some, for example cluster({"bank": Bank})')
@@ -58,7 +61,7 @@ class Plan:
     def config(self, addresses: Mapping[str, str], directory: Path) -> Config:
         """For a node in this process: it takes the classes as they are."""
         security = issued(directory / CERTS) if self.tls else Security()
-        return Config({Node(n): a for n, a in addresses.items()}, self.classes, self.on, Serve(), security)
+        return Config({Node(n): a for n, a in addresses.items()}, self.classes, self.on, Serve(), security, self.group)
 
     def certify(self, directory: Path) -> None:
         if self.tls:
@@ -74,6 +77,7 @@ class Plan:
         for name, cls in self.classes.items():
             places = ", ".join(map(_quoted, self.on[name]))
             lines += [f"[objects.{_quoted(name)}]", f"class = {_quoted(_importable(name, cls))}", f"on = [{places}]"]
+        lines += ["[group]", f"suspect_after = {self.group.suspect_after}"]
         if self.tls:
             lines += ["[security]", *(f'{k} = "{v}"' for k, v in msgspec.structs.asdict(issued(CERTS)).items())]
         text = "\n".join(lines) + "\n"

@@ -41,21 +41,30 @@ class Reaper:
 class NodeProcess:
     def __init__(self, name: str, config: Path, trace: Path, reaper: Reaper) -> None:
         self.name = name
-        self.alive = True
         self._reaper = reaper
         self._log = trace / f"{name}.log"
-        words = [sys.executable, "-m", "framework.cli.main", "serve", "--node", name, "--drain", str(DRAIN)]
-        words += ["--config", str(config), "--trace", str(trace)]
-        with self._log.open("wb") as log:
+        self._words = [sys.executable, "-m", "framework.cli.main", "serve", "--node", name, "--drain", str(DRAIN)]
+        self._words += ["--config", str(config), "--trace", str(trace)]
+        self._log.write_bytes(b"")
+        self._begin()
+
+    def _begin(self) -> None:
+        self._said = self._log.stat().st_size  # of earlier starts
+        with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                words,
+                self._words,
                 env=_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 process_group=0,
             )
-        reaper.watch(self.pid)
+        self._reaper.watch(self.pid)
+        self.alive = True
+
+    def restart(self) -> None:
+        """Another process in the place of one that has ended."""
+        self._begin()
 
     @property
     def pid(self) -> int:
@@ -63,8 +72,8 @@ class NodeProcess:
 
     def wait_ready(self, until: float) -> None:
         """Until the node says so; Unavailable with the end of its log if it does not by ``until``."""
-        ready = f"{self.name} is ready on "
-        while ready not in self.log():
+        ready = f"{self.name} is ready on ".encode()
+        while ready not in self._log.read_bytes()[self._said :]:
             code = self._process.poll()
             if code is not None:
                 raise self._failed(f"ended with {code} before it was ready")
@@ -86,17 +95,17 @@ class NodeProcess:
     def resume(self) -> None:
         self._send(signal.SIGCONT)
 
-    def ask_to_stop(self) -> None:
-        self._send(signal.SIGTERM)
+    def ask_to_stop(self, leave: bool) -> None:
+        self._send(signal.SIGTERM if leave else signal.SIGINT)
 
     def wait_stopped(self) -> None:
         try:
             code = self._process.wait(2 * DRAIN)
         except subprocess.TimeoutExpired:
-            raise self._failed(f"did not stop within {2 * DRAIN:g} s of SIGTERM") from None
+            raise self._failed(f"did not stop within {2 * DRAIN:g} s of being asked to") from None
         self._over()
         if code:
-            raise self._failed(f"ended with {code} after SIGTERM")
+            raise self._failed(f"ended with {code} when it was asked to stop")
 
     def end(self) -> None:
         """However it is: killed, and waited for."""

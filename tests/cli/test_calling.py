@@ -167,7 +167,22 @@ def test_status_of_a_busy_cluster_fits_the_width():
         "node": "node1",
         "view": 12,
         "clock": 123456789,
-        "links": {"node2": {"up": False, "lost": 3, "queued": 10, "unacked": 20}},
+        "group": {
+            "state": "changing",
+            "why": "",
+            "members": {"node1": 1, "node2": 1, "node3": 12},
+            "suspected": {"node2": 1.234},
+            "leaving": [],
+        },
+        "transfers": {
+            "unready": {"warehouse@node1": ["node2"], "[shop]@node1": []},
+            "fetching": [
+                {"replica": "warehouse@node1", "from": "node2", "bytes": 1 << 20, "total": 1 << 27, "fault": "[broke]"}
+            ],
+            "adopting": [],
+            "giving": [],
+        },
+        "links": {"node2": {"up": False, "lost": 3, "queued": 10, "unacked": 20, "member": True}},
         "replicas": {"warehouse@node1": stages},
         "waiting": [wait] * 50,
         "waiting_in_all": 5000,
@@ -181,4 +196,6 @@ def test_status_of_a_busy_cluster_fits_the_width():
     out = console.export_text()
     assert max(map(len, out.splitlines())) <= 100
     for words in ("DOWN", "and 4980 more", "and 10 more", "27:26:05", "1024 MiB", "[bold]", "[x]", "not reached", "32"):
+        assert words in out
+    for words in ("changing", "node3 12", "node2 1.2 s", "comes from node2 ([broke])", "1,048,576", "nobody has one"):
         assert words in out

@@ -1,7 +1,8 @@
 """Random programs over real processes whose links break and whose processes stand still; judged by the definitions.
 
-There is no membership yet: a call that needs a node behind a cut waits. So every fault ends, and then everything must
-go on as if it had not been: all calls answered, all replicas equal.
+Nobody is suspected here: a call that needs a node behind a cut waits. So every fault ends, and then everything must go
+on as if it had not been: all calls answered, all replicas equal. What happens when members leave is in
+test_membership.py.
 """
 
 import random
@@ -14,6 +15,7 @@ from framework.trace.files import read
 from tests.cli.run_obo import obo
 from tests.cluster import program
 
+PATIENT = 120.0  # seconds before anybody is suspected
 THREE = {"counter": ["n2", "n3"], "agent": ["n1", "n2"], "car": ["n3"]}
 FIVE = {"counter": ["n2", "n4"], "agent": ["n1", "n5"], "car": ["n3", "n4"], "bank": ["n1", "n2", "n3"]}
 
@@ -67,7 +69,7 @@ def digests(c):
 
 
 def whole(tmp_path, nodes, on, faults, seed, tls=False):
-    with cluster(program.OBJECTS, nodes, processes=True, on=on, tls=tls, trace=tmp_path) as c:
+    with cluster(program.OBJECTS, nodes, processes=True, on=on, tls=tls, trace=tmp_path, suspect_after=PATIENT) as c:
         program.run(c, seed, lambda: faults(c, random.Random(seed)))
         verdict = c.verify()
         assert verdict.delivered > 200 and verdict.ordered

@@ -35,7 +35,7 @@ def test_an_idle_stream_is_kept_however_often_its_keepalive_asks(ports):
             alone(ports) as member,
             grpc.aio.insecure_channel(member.addresses["n2"], options=list(quick.items())) as channel,
         ):
-            call = LinkStub(channel).Exchange(metadata=hello("n1", 1))
+            call = LinkStub(channel).Exchange(metadata=hello("n1"))
             async with asyncio.timeout(10):
                 await call.initial_metadata()
             await asyncio.sleep(6)  # five pings
@@ -51,7 +51,7 @@ def test_who_accepted_a_stream_tells_that_its_peer_is_lost(ports, caplog):
     async def run():
         async with alone(ports) as member, asyncio.timeout(10):
             async with grpc.aio.insecure_channel(member.addresses["n2"]) as channel:
-                call = LinkStub(channel).Exchange(metadata=hello("n1", 1))
+                call = LinkStub(channel).Exchange(metadata=hello("n1"))
                 await call.initial_metadata()
             while not any(text.startswith("n1 is lost: ") for text in caplog.messages):
                 await asyncio.sleep(0.02)

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import grpc
 import grpc.aio
 import pytest
+from tenacity import wait_fixed
 
 from framework.com.core import Com
 from framework.com.events import Arrived, Completed, Connected, Deliver, Received, Submit, Transmit, Wake, Writable
@@ -14,7 +15,7 @@ from framework.com.receipt import CREC
 from framework.com.view import Directory, Placement, View
 from framework.footprint import Footprint, Relation
 from framework.ids import Node
-from framework.net import options
+from framework.net import options, peers
 from framework.net.peers import Peers, hello
 from framework.net.wire.com_pb2 import Frame
 from framework.net.wire.com_pb2_grpc import LinkStub
@@ -31,7 +32,7 @@ class Member:
         directory = Directory(View(1, tuple(map(Node, names))), [Placement("echo", Relation([("e", "e")]), names)])
         self.com = Com(self.name, directory)
         self.addresses = {Node(n): a for n, a in addresses.items()}
-        self.peers = Peers(self.name, self.addresses, 1, self)
+        self.peers = Peers(self.name, self.addresses, self)
         self.performed = []
         self.received = asyncio.Queue()
         self.server = None
@@ -142,8 +143,8 @@ def test_a_peer_that_comes_later_is_found(ports):
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(("who", "view", "fault"), [("x", 1, "not a peer"), ("n3", 1, "dials"), ("n1", 2, "view 2")])
-def test_a_wrong_hello_is_refused(ports, who, view, fault):
+@pytest.mark.parametrize(("who", "fault"), [("x", "not a peer"), ("n3", "dials")])
+def test_a_wrong_hello_is_refused(ports, who, fault):
     async def run():
         numbers = ports(3)
         addresses = {f"n{i + 1}": f"127.0.0.1:{p}" for i, p in enumerate(numbers)}
@@ -151,7 +152,7 @@ def test_a_wrong_hello_is_refused(ports, who, view, fault):
         await b.serve()
         try:
             async with grpc.aio.insecure_channel(addresses["n2"]) as channel:
-                call = LinkStub(channel).Exchange(metadata=hello(Node(who), view))
+                call = LinkStub(channel).Exchange(metadata=hello(Node(who)))
                 with pytest.raises(grpc.aio.AioRpcError) as caught:
                     await asyncio.wait_for(call.read(), WAIT)
                 assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
@@ -167,11 +168,35 @@ def test_garbage_ends_the_stream_and_nothing_else(ports):
         async with pair(ports(2)) as (a, b):
             await a.call(1, b"1")
             async with grpc.aio.insecure_channel(b.addresses[Node("n2")]) as channel:
-                call = LinkStub(channel).Exchange(metadata=hello(Node("n1"), 1))
+                call = LinkStub(channel).Exchange(metadata=hello(Node("n1")))
                 await call.write(Frame(data=b"garbage"))
                 async with asyncio.timeout(WAIT):
                     while await call.read() is not grpc.aio.EOF:
                         pass
             assert (await a.call(2, b"2")).complete
+
+    asyncio.run(run())
+
+
+def test_a_node_that_starts_is_dialled_at_once(ports, monkeypatch):
+    """However long the pause between two attempts is by then."""
+    monkeypatch.setattr(peers, "_BACKOFF", wait_fixed(10 * WAIT))
+
+    async def run():
+        addresses = {f"n{i + 1}": f"127.0.0.1:{p}" for i, p in enumerate(ports(2))}
+        a, b = Member("n1", addresses), Member("n2", addresses)
+        await a.serve()
+        a.peers.start()
+        await asyncio.sleep(0.5)  # the first attempt has failed
+        await b.serve()
+        b.peers.start()
+        try:
+            async with asyncio.timeout(WAIT):
+                while not (a.peers.up("n2") and b.peers.up("n1")):
+                    await asyncio.sleep(0.01)
+        finally:
+            for member in (a, b):
+                await member.peers.stop()
+                await member.server.stop(0)
 
     asyncio.run(run())

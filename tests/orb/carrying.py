@@ -36,7 +36,7 @@ class Member:
         self.name = Node(name)
         self.addresses = addresses
         self.tls = tls
-        self.peers = Peers(self.name, addresses, 1, Driver(), credentials=Credentials(tls))
+        self.peers = Peers(self.name, addresses, Driver(), credentials=Credentials(tls))
         self.asked = []
         self.taken = 0
         self.state = lambda: Held(BYTES)

@@ -39,6 +39,9 @@ class Cluster:
         for name in self.config.addresses:
             node = self.nodes[name] = Node(self.config, name, self.trace)
             await node.start()
+        async with asyncio.timeout(20):
+            for node in self.nodes.values():
+                await node.joined.wait()
 
     async def stop(self):
         async with asyncio.timeout(10):
@@ -50,7 +53,7 @@ class Cluster:
         return AsyncOrb([self.config.address(n) for n in names or self.config.addresses], **options)
 
     def objects(self, name):
-        found = [(n, r) for n in self.nodes.values() for r in n.residents if r.startswith(f"{name}@")]
+        found = [(n, r) for n in self.nodes.values() for r in n.life.residents if r.startswith(f"{name}@")]
         return [n.object(r) for n, r in found]
 
 

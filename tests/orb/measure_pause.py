@@ -37,7 +37,7 @@ async def ask(address):
         stub = LinkStub(channel)
         while True:
             began = time.perf_counter()
-            await stub.Explain(Question(data=b""), metadata=hello(Node("n2"), 1), wait_for_ready=True)
+            await stub.Explain(Question(data=b""), metadata=hello(Node("n2")), wait_for_ready=True)
             took = time.perf_counter() - began
             sys.stdout.write(f"{began} {took}\n")
             sys.stdout.flush()
@@ -60,7 +60,7 @@ async def written(target, forking):
 async def measure():
     port = next(p for p in range(20_000, 32_000) if is_free(p))
     address = f"127.0.0.1:{port}"
-    peers = Peers(Node("n1"), {Node("n1"): address, Node("n2"): "127.0.0.1:1"}, 1, Driver())
+    peers = Peers(Node("n1"), {Node("n1"): address, Node("n2"): "127.0.0.1:1"}, Driver())
     peers.explain = lambda question: question
     server = grpc.aio.server(options=options.server())
     peers.serve_on(server)

@@ -446,7 +446,7 @@ def test_a_secured_cluster_goes_on_while_strangers_knock(play, tmp_path):
                 assert await refused(address, Credentials(mine.tls, token)) is grpc.StatusCode.UNAUTHENTICATED
         other = Tls.read(certs / "ca.pem", certs / "n2.pem", certs / "n2.key")
         async with Credentials(other).channel(c.config.address("n3"), peer="n3") as channel:
-            stream = LinkStub(channel).Exchange(metadata=peer_hello("n1", 1))
+            stream = LinkStub(channel).Exchange(metadata=peer_hello("n1"))
             with pytest.raises(grpc.aio.AioRpcError, match="the certificate is not that of n1"):
                 await stream.read()
 

@@ -64,7 +64,7 @@ def quiet(c):
 
 
 def nothing_kept(c):
-    coms = [n.com for n in c.nodes.values()]
+    coms = [n.life.com for n in c.nodes.values()]
     return not any(s.calls for com in coms for s in com.calls.sessions.values()) and not any(
         n.sessions.total.count or com.calls._waiting or any(h._cancelled for h in com.hosts.values())
         for n, com in zip(c.nodes.values(), coms, strict=True)
@@ -120,9 +120,9 @@ def test_what_waits_in_the_queue_is_never_performed(play):
         await began()
         second = asyncio.ensure_future(proxy.note("b"))
         third = asyncio.ensure_future(proxy.note("c"))
-        await until(lambda: len(c.nodes["n2"].com.hosts[AT].order.entries) == 2)
+        await until(lambda: len(c.nodes["n2"].life.com.hosts[AT].order.entries) == 2)
         await cancelled(second)
-        await until(lambda: c.nodes["n2"].com.hosts[AT]._cancelled)
+        await until(lambda: c.nodes["n2"].life.com.hosts[AT]._cancelled)
         held.GATE.set()
         await asyncio.gather(first, third)
         assert c.nodes["n2"].object(AT).log == ["a", "c"] and "b began" not in held.SEEN
@@ -190,7 +190,7 @@ def test_a_def_is_cancelled_at_its_next_call(play):
         task = asyncio.ensure_future(orb.object("outer").work_then_call())
         await began("work")
         await cancelled(task)
-        await until(lambda: any(p.cancelled for p in c.nodes["n2"].dispatch._running.values()))
+        await until(lambda: any(p.cancelled for p in c.nodes["n2"].life.dispatch._running.values()))
         held.GATE.set()
         await until(lambda: quiet(c))
         assert "inner began" not in held.SEEN and c.nodes["n2"].object("outer@n2").log == []

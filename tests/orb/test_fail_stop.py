@@ -21,21 +21,21 @@ class Fault(Exception):
 
 def break_step(node, kind):
     """The com layer raises at the next event of this kind."""
-    step = node._step
+    step = node.life._step
 
     def broken(event, now):
         if isinstance(event, kind):
             raise Fault("on purpose")
         return step(event, now)
 
-    node._step = broken
+    node.life._step = broken
 
 
 def break_effect(node, kind):
     def broken(effect):
         raise Fault("on purpose")
 
-    node._carry[kind] = broken
+    node.life._carry[kind] = broken
 
 
 async def stopped(node):

@@ -81,7 +81,7 @@ async def until(done):
 
 def idle(node):
     """Does the gateway of this node hold nothing any more?"""
-    left = [s for s in node.com.calls.sessions if s.startswith(("g-", "i-"))]
+    left = [s for s in node.life.com.calls.sessions if s.startswith(("g-", "i-"))]
     return not left and not node.gateway.in_flight and not node.gateway._busy
 
 
@@ -124,7 +124,7 @@ def test_a_session_orders_what_follows_it(play):
         sent = await one.Invoke(ask("counter.increment", 1, oneway=True))
         assert not sent.replies and not sent.result_json and sent.session
         read = asyncio.ensure_future(three.Invoke(ask("counter.show", session=sent.session)))
-        entries = c.nodes["n3"].com.hosts["counter@n3"].order.entries
+        entries = c.nodes["n3"].life.com.hosts["counter@n3"].order.entries
         await until(lambda: read.done() or any(e.request and e.proposal is None for e in entries.values()))
         assert not read.done()
         for line in lines.values():
@@ -147,7 +147,7 @@ def test_many_at_once_leave_nothing_behind(play):
         assert await value(every[0], "counter.show") == 450
         assert all(idle(n) for n in c.nodes.values())
         assert sum(n.gateway._made for n in c.nodes.values()) <= 151
-        hosts = [h for n in c.nodes.values() for h in n.com.hosts.values() if h.name == "counter"]
+        hosts = [h for n in c.nodes.values() for h in n.life.com.hosts.values() if h.name == "counter"]
         assert all(len(h.replies._roots) <= 151 for h in hosts)
         assert all(len(h.replies) <= 151 for h in hosts), "answers that nobody can ask for again are kept"
 

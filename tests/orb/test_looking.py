@@ -51,7 +51,13 @@ def test_status_says_what_waits_and_why(play):
         assert [r["replica"] for r in told["running"]] == ["gate@n1"]
         assert sum(told["clients"].values()) == 3
         assert [(call["by"], call["receipt"]) for call in told["calls"]] == [(calls_by(told), "quorum(2)")] * 3
-        assert told["links"]["n2"] == {"up": True, "lost": 0, "queued": 0, "unacked": told["links"]["n2"]["unacked"]}
+        assert told["links"]["n2"] == {
+            "up": True,
+            "lost": 0,
+            "member": True,
+            "queued": 0,
+            "unacked": told["links"]["n2"]["unacked"],
+        }
         assert told["process"]["rss"] > 1 << 20 and told["process"]["threads"] >= 1
         Gate.opened.set()
         await asyncio.gather(*calls)

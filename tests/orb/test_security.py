@@ -253,11 +253,11 @@ def test_a_node_cannot_say_that_it_is_another(play, tmp_path, who):
 
     async def act(c):
         async with Credentials(tls).channel(c.config.address("n3"), peer="n3") as channel:
-            stream = LinkStub(channel).Exchange(metadata=hello("n1", 1))
+            stream = LinkStub(channel).Exchange(metadata=hello("n1"))
             with pytest.raises(grpc.aio.AioRpcError, match="the certificate is not that of n1"):
                 await stream.read()
             with pytest.raises(grpc.aio.AioRpcError, match="the certificate is not that of n1"):
-                await LinkStub(channel).Explain(Question(data=b"\x90"), metadata=hello("n1", 1))
+                await LinkStub(channel).Explain(Question(data=b"\x90"), metadata=hello("n1"))
         assert await works(c, credentials=tmp_path / "certs/client") == 5
 
     play(act)
@@ -270,7 +270,7 @@ def test_whoever_dials_a_node_finds_that_one_or_nobody(play, tmp_path):
     async def act(c):
         async with Credentials(tls).channel(c.config.address("n3"), peer="n2") as channel:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await LinkStub(channel).Exchange(metadata=hello("n1", 1)).read()
+                await LinkStub(channel).Exchange(metadata=hello("n1")).read()
             assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
             assert "certificate is that of somebody else" in distrust(caught.value.details())
 

@@ -422,7 +422,7 @@ def test_on_a_node_arguments_that_a_method_keeps_are_tracked_when_it_has_ended(p
             await keep(["no"], True)
         kept = {"names": ["a", "bb"], "by length": {1: ["a"], 2: ["bb"]}}
         assert [vars(o) for o in c.objects("odd")] == [{"log": ["a", "bb"], "kept": kept}] * 3
-        for resident in (r for n in c.nodes.values() for name, r in n.residents.items() if name.startswith("odd")):
+        for resident in (r for n in c.nodes.values() for name, r in n.life.residents.items() if name.startswith("odd")):
             assert is_tracked(resident.object.kept) and not resident.tracker.pending and not resident.tracker.copying
 
     play(act)

@@ -61,8 +61,8 @@ class LinkServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Explain(self, request, context):
-        """Why are these requests not answered at your replicas? framework/orb/explain.py says what is in both. Only between
-        members of one view: the same metadata as Exchange, and the same certificates.
+        """Why are these requests not answered at your replicas? framework/orb/explain.py says what is in both. The
+        same metadata as Exchange, and the same certificates.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

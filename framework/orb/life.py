@@ -1,0 +1,228 @@
+"""One stay of a node in the group (PROTOCOL §7): its com layer, its objects, and what they do.
+
+``feed`` is the only way into the com layer: it takes one event and carries out its effects before it returns, and
+nothing that an effect starts feeds an event before that: tasks and futures go on in a later turn of the loop. A life
+that is over takes nothing any more, and what its instances still do goes nowhere.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from framework.com.core import Com
+from framework.com.events import (
+    Accepted,
+    AnyEffect,
+    AnyEvent,
+    Collect,
+    Deliver,
+    Dropped,
+    Installed,
+    Isolated,
+    Out,
+    Received,
+    Snapshot,
+    Stop,
+    Submit,
+    Transmit,
+    Wake,
+)
+from framework.com.view import View
+from framework.errors import BadRequest, OboError, Unavailable
+from framework.ids import Replica, node_of, object_of
+from framework.orb.dispatch import Dispatch
+from framework.orb.explain import Explainer
+from framework.orb.handing import Handing
+from framework.orb.performance import Resident, Stage
+from framework.orb.tracing import Tracing
+from framework.trace.still_open import open_calls, open_links
+
+if TYPE_CHECKING:
+    from framework.orb.node import Node
+
+log = logging.getLogger(__name__)
+
+
+class Life:
+    def __init__(self, node: "Node", view: View, trace: Path | None) -> None:
+        directory = node.config.directory.at(view)
+        self.node = node
+        self.com = Com(node.name, directory, node.timing, told=trace is not None)
+        self.tracing = Tracing(node.name, directory, trace) if trace is not None else None
+        classes = node.config.classes
+        self.residents = {r: Resident(classes[object_of(r)](), node.workers) for r in self.com.hosts}
+        self.dispatch = Dispatch(Stage(self.feed, node.naming, self.there), self.residents)
+        self.dispatch.start()
+        self.explainer = Explainer(self.com, node.peers, self.dispatch.since)
+        self.handing = Handing(self.com, self.residents, node.peers, self.feed, self.tracing)
+        self.isolated = False
+        self.now = asyncio.get_running_loop().time
+        self._step = self.com.step
+        lines = node.peers.lines
+        self._carry: dict[type[Any], Callable[[Any], None]] = {
+            Wake: lambda e: lines[e.peer].wake(),
+            Transmit: lambda e: lines[e.peer].transmit(e.data),
+            Deliver: self.dispatch.deliver,
+            Stop: self.dispatch.cancel,
+            Received: self._received,
+            Accepted: lambda e: node.asker(e.client).accepted(e),
+            Dropped: lambda e: log.debug("from %s: %s", e.peer, e.why),
+            Snapshot: self.handing.snapshot,
+            Installed: self._installed,
+            Isolated: self._isolated,
+        }
+
+    @property
+    def since(self) -> int:
+        return self.com.lives.mine
+
+    def begin(self) -> None:
+        view = self.com.lives.view
+        if view.formed and self.since > 1 and self.tracing is not None:  # there is no state to wait for
+            for replica in self.residents:
+                self.tracing.adopt(replica, "")
+        self.handing.begin()
+
+    # the way into the com layer, and out of it
+
+    def feed(self, event: AnyEvent) -> None:
+        try:
+            effects = self._step(event, self.now())
+        except OboError:
+            raise  # nothing has changed
+        except Exception as error:
+            self.node.fail(error)
+            return
+        out: Out | None = None
+        try:
+            for effect in effects:
+                if self.tracing is not None:
+                    self.tracing.effect(effect)
+                kind = type(effect)
+                if kind in self._carry:
+                    self._carry[kind](effect)
+                elif kind is Out:
+                    out = effect  # type: ignore[assignment]  # what is said besides comes first
+        except Exception as error:
+            self.node.fail(error)
+            return
+        if out is not None:
+            self.node.out(out.why)
+
+    def _received(self, effect: Received) -> None:
+        if effect.complete or (effect.client and self.node.asker(effect.client).early(effect)):
+            self._answer(effect, "")
+        else:
+            self.explainer.explain(effect, self._answer)
+
+    def _answer(self, effect: Received, why: str) -> None:
+        if effect.client:
+            self.node.asker(effect.client).received(effect, why)
+        else:
+            self.dispatch.received(effect, why)
+
+    # the group
+
+    def _installed(self, effect: Installed) -> None:
+        view = effect.view
+        told = [f"{', '.join(who)} {what}" for who, what in ((effect.left, "left"), (effect.joined, "joined")) if who]
+        log.info("view %d: %s; %s", view.version, ", ".join(view.members), "; ".join(told) or "nobody came or went")
+        self.handing.changed(effect.left)
+
+    def _isolated(self, effect: Isolated) -> None:
+        self.isolated = effect.yes
+        if effect.yes:
+            log.error("%s", self.refusal())
+        else:
+            log.warning("%s hears enough members again, and serves", self.node.name)
+        self.node.serving_changed()
+
+    def refusal(self) -> str:
+        """Why it takes no calls of clients now; empty if it does."""
+        if not self.isolated:
+            return ""
+        view, silent = self.com.lives.view, sorted(self.com.member.suspects)
+        heard = len(view.members) - len(silent)
+        return (
+            f"{self.node.name} hears only {heard} of {len(view.members)} members of view {view.version}, "
+            f"{view.majority} are needed; silent: {', '.join(silent)}"
+        )
+
+    def there(self, replicas: Sequence[Replica], version: int | None = None) -> Sequence[Replica]:
+        """Those that can be asked: in the view, and with a state. For a request of an instance: that were in its view,
+        too. All, if there are none: the com layer says what is wrong with them."""
+        lives = self.com.lives
+        at = lives.view.version if version is None else version
+        return [r for r in replicas if not lives.gone(r, at) and r not in lives.pending] or replicas
+
+    def pick(self, replicas: Sequence[Replica]) -> Replica:
+        """Reads are performed at home where that is possible."""
+        there = self.there(replicas)
+        return next((r for r in there if node_of(r) == self.node.name), there[0])
+
+    def local(self, name: str) -> Replica:
+        """The replica of an object here, for a read that may be stale; Unavailable if there is none with a state."""
+        found = next((r for r in self.residents if object_of(r) == name), None)
+        if found is None:
+            raise Unavailable(f"{self.node.name} has no replica of {name}")
+        if found in self.com.unready:
+            raise Unavailable(f"{found} has no state yet")
+        return found
+
+    def check_may_go(self) -> None:
+        """BadRequest that says why this node cannot leave in order."""
+        view = self.com.lives.view
+        stay = [n for n in view.members if n != self.node.name and n not in self.com.member.suspects]
+        if len(stay) < view.majority:
+            raise BadRequest(
+                f"{self.node.name} cannot leave in order: without it {len(stay)} of the {len(view.members)} members of "
+                f"view {view.version} would be left, {view.majority} are needed"
+            )
+
+    # the end
+
+    def open(self) -> list[str]:
+        """What is not over; frames for a peer that cannot be reached do not count: nobody waits for them here."""
+        links = [what for peer, what in open_links(self.com).items() if self.node.peers.up(peer)]
+        return [*open_calls(self.com), *links, *self.explainer.open()]
+
+    def waiting(self) -> bool:
+        """Does a client of this node wait for an answer?"""
+        callers = [c for c in self.com.calls.callers.values() if c.client]
+        return any(call.receipt is not None for c in callers for call in c.calls.values())
+
+    def deafen(self) -> None:
+        """Nothing goes into the com layer any more."""
+        self._step = _over
+
+    def abandon(self) -> None:
+        """It is over at once: nothing goes in or out any more."""
+        self.deafen()
+        self.explainer.stop()
+        self.handing.close()
+        self.dispatch.abandon()
+        if self.tracing is not None:
+            self.tracing.close()
+
+    async def stop(self, failed: bool) -> None:
+        """As far as it has got; the trace says what was open."""
+        # frames that were not acknowledged show in the peer's trace, if they are lost
+        still = open_calls(self.com) if not failed else []
+        self.explainer.stop()
+        self.handing.close()
+        await self.dispatch.stop()
+        self.deafen()
+        if self.tracing is not None and failed:
+            self.tracing.close()
+        elif self.tracing is not None:
+            ready = [(r, s) for r, s in self.residents.items() if r not in self.com.unready]
+            self.tracing.stop([(r, vars(s.object), s.performed) for r, s in ready], still)
+
+
+def _over(event: AnyEvent, now: float) -> list[AnyEffect]:
+    """In the place of ``Com.step`` of a life that is over: who wants an answer is told, anything else goes nowhere."""
+    if isinstance(event, Submit | Collect):
+        raise Unavailable("the node is not a member of the group any more, or has stopped")
+    return []
