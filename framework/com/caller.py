@@ -20,6 +20,7 @@ class Call:
     """A transmission whose responses are or will be wanted."""
 
     __slots__ = (
+        "absent",
         "deadline",
         "dests",
         "got",
@@ -34,9 +35,10 @@ class Call:
         "waived",
     )
 
-    def __init__(self, number: int, group: GroupId, dests: tuple[Dest, ...]) -> None:
+    def __init__(self, number: int, group: GroupId, dests: tuple[Dest, ...], absent: tuple[Replica, ...] = ()) -> None:
         self.number = number
         self.group = group
+        self.absent = absent  # destinations that were not there: it was not sent to them
         self.seqs: dict[Replica, int] = dict(dests)
         self.dests = tuple(self.seqs)  # those that have answered or may answer
         self.got: dict[Replica, Response] = {}  # in the order of arrival
@@ -84,7 +86,7 @@ class Call:
     @property
     def hopeless(self) -> bool:
         """Can its receipt never be complete, because destinations have departed?"""
-        if len(self.dests) == len(self.seqs) or self.receipt is None:
+        if self.receipt is None or (len(self.dests) == len(self.seqs) and not self.absent):
             return False
         if self.receipt.source is not None and not self.nested:
             return self.receipt.source not in self.dests
@@ -99,10 +101,10 @@ class Call:
 
         As they came: a drec of three responses that are all here receives the first of them only."""
         assert self.receipt is not None
-        if len(self.seqs) == 1:
-            return tuple(self.got.values()) or None
         if self.hopeless:
             return None
+        if len(self.seqs) == 1:
+            return tuple(self.got.values()) or None
         if self.receipt.source in self.dests:  # srec: from this one, whoever else has answered
             wanted = self.got.get(self.receipt.source)
             return (wanted,) if wanted is not None else None

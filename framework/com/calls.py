@@ -1,12 +1,12 @@
 """The sending side of a node: sessions of clients, calls of instances, receipts, deadlines, back-pressure."""
 
 import heapq
-from collections import deque
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from framework.com import receipt as receipts
 from framework.com.asked import Asked
+from framework.com.backlog import Backlog
 from framework.com.caller import Call, Caller
 from framework.com.cancel import recall
 from framework.com.events import Accepted, Again, Cancel, Collect, Leave, Outgoing, Received, Sent, Session, Submit
@@ -14,7 +14,7 @@ from framework.com.events import Response as Answer
 from framework.com.instance import Instance
 from framework.com.messages import Dest, Part, Request, Response
 from framework.com.present import present
-from framework.errors import BadRequest, ResourceExhausted, Unavailable
+from framework.errors import BadRequest, Unavailable
 from framework.ids import (
     TRAN,
     GroupId,
@@ -46,8 +46,7 @@ class Calls:
         self._seq: dict[Replica, int] = {}  # requests sent to each replica
         self._deadlines: list[tuple[float, int, GroupId | tuple[str, int]]] = []
         self._deadline_no = 0
-        self._backlog: dict[str, deque[Submit]] = {}  # client calls that wait for a peer, in their order
-        self._postponed = 0  # how many there are
+        self.backlog = Backlog(com)  # client calls that wait for a peer
         self._asked = Asked(com, self.sessions, self._last)
         self._again: Caller | None = None  # sends what was performed in earlier lives
 
@@ -58,7 +57,7 @@ class Calls:
             event = present(self.com, event)
         if caller is None:
             assert isinstance(event.caller, str)
-            if event.caller in self._backlog or self._congested(event):
+            if event.caller in self.backlog.lines or self.backlog.congested(event):
                 self._postpone(event.caller, event)
                 return
             caller = self._session(event.caller)
@@ -122,7 +121,7 @@ class Calls:
                 )
                 self.com.post(node_of(at), request)
                 caller.sent(dest, (self.com.node, dest.seq), event.kind, part.footprint.readonly)
-        call = Call(event.call, group, dests)
+        call = Call(event.call, group, dests, event.absent)
         if event.kind != "oneway":
             if not caller.client:
                 self._without_joiners(caller, call)
@@ -201,33 +200,14 @@ class Calls:
             self.sessions[client] = self.callers[sid] = session
         return session
 
-    def _congested(self, event: Submit) -> bool:
-        links, most = self.com.links, self.com.limits.queued
-        for part in event.parts:
-            for at in part.replicas:
-                link = links.get(node_of(at))
-                if link is not None and link.queued >= most:
-                    return True
-        return False
-
     def _postpone(self, client: str, event: Submit) -> None:
-        if self._postponed >= self.com.limits.backlog:
-            raise ResourceExhausted(
-                f"{self.com.node} already holds {self._postponed} calls for peers that do not keep up; try again later"
-            )
-        self._backlog.setdefault(client, deque()).append(event)
-        self._postponed += 1
+        self.backlog.add(client, event)
         self._push_deadline(event.deadline, (client, event.call))
 
     def relieve(self) -> None:
         """A peer has taken something: calls that waited may go, each client's in their order."""
-        for client in list(self._backlog):
-            line = self._backlog[client]
-            while line and not self._congested(line[0]):
-                self._postponed -= 1
-                self._send_late(client, line.popleft())
-            if not line:
-                del self._backlog[client]
+        for client, event in self.backlog.relieved():
+            self._send_late(client, event)
 
     def _send_late(self, client: str, event: Submit) -> None:
         """What has waited may have lost its destinations meanwhile."""
@@ -237,15 +217,11 @@ class Calls:
             if event.receipt is not None:
                 self.com.tell(Received(self._session(client).sid, client, event.call, None, event.receipt, (), False))
 
-    def _postponed_call(self, who: Sid | str, call: int) -> Submit | None:
-        return next((s for s in self._backlog.get(who, ()) if s.call == call), None) if isinstance(who, str) else None
-
     def leave(self, event: Leave, now: float) -> None:
         session = self.sessions.pop(event.client, None)
-        waiting = self._backlog.pop(event.client, None)
-        if session is None and waiting is None:
+        waiting = self.backlog.drop(event.client)
+        if session is None and not waiting:
             raise BadRequest(f"no session of client {event.client!r} at {self.com.node}")
-        self._postponed -= len(waiting or ())
         if session is not None:
             self.drop(session)
 
@@ -264,7 +240,7 @@ class Calls:
 
     def collect(self, event: Collect, now: float) -> None:
         receipts.check_wait(event.receipt, event.deadline)
-        waiting = self._postponed_call(event.caller, event.call)
+        waiting = self.backlog.find(event.caller, event.call)
         if waiting is not None:
             if waiting.kind == "oneway" or waiting.receipt is not None:
                 raise BadRequest(f"call {event.call} of {event.caller} has no receipt left to wait for")
@@ -277,7 +253,7 @@ class Calls:
         if call is None or call.received or call.receipt is not None:
             raise BadRequest(f"call {event.call} of {event.caller} has no receipt left to wait for")
         dests: dict[ObjectName, list[Replica]] = {}
-        for r in call.seqs:
+        for r in (*call.seqs, *call.absent):
             dests.setdefault(object_of(r), []).append(r)
         receipts.check(event.receipt, dests)
         call.receipt = event.receipt
@@ -385,23 +361,17 @@ class Calls:
 
     def _give_up(self, client: str, call: int, now: float) -> None:
         """A client call that waits for a peer past its deadline: it has not left and never will."""
-        event = self._postponed_call(client, call)
+        event = self.backlog.find(client, call)
         if event is None or event.receipt is None or event.deadline is None or event.deadline > now:
             return
-        self._take_back(client, event)
+        self.backlog.remove(client, event)
         sid = self._session(client).sid
         self.com.tell(Received(sid, client, call, None, event.receipt, (), False))
 
-    def _take_back(self, client: str, event: Submit) -> None:
-        self._backlog[client].remove(event)
-        self._postponed -= 1
-        if not self._backlog[client]:
-            del self._backlog[client]
-
     def cancel(self, event: Cancel, now: float) -> None:
         who = event.caller
-        if (waiting := self._postponed_call(who, event.call)) is not None:
-            self._take_back(str(who), waiting)
+        if (waiting := self.backlog.find(who, event.call)) is not None:
+            self.backlog.remove(str(who), waiting)
             self.relieve()
         caller = self.callers.get(who) if isinstance(who, Sid) else self.sessions.get(who)
         call = caller.calls.get(event.call) if caller is not None else None

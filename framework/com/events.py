@@ -54,6 +54,7 @@ class Submit(Event):
     deadline: float | None = None
     sessions: tuple[Session, ...] = ()  # of a client, at other nodes, as far as this node does not have them yet
     done: int = 0  # the client has all its answers to calls below this number
+    absent: tuple[Replica, ...] = ()  # asked for, but not there: the com layer leaves them out and knows
 
 
 class Collect(Event):

@@ -21,7 +21,7 @@ from framework.com.events import Give, Snapshot, Take
 from framework.com.host import Host
 from framework.com.messages import Ready, WireContext
 from framework.com.replies import Kept
-from framework.com.view import Holding
+from framework.com.view import NOBODY, Holding
 from framework.com.words import NONE
 from framework.errors import BadMessage, BadRequest, Unavailable
 from framework.ids import Node, Replica, node_of
@@ -61,13 +61,13 @@ class Handover:
         return tuple(sorted(h for r, h in self._held.items() if r in self.unready))
 
     def _choose(self) -> None:
-        mine = {r: r for r in self.committed}
+        mine = {r: self.seeds[r] for r in self.committed}
         self.seeds = mine | {r: source for r, source in self.com.lives.view.seeds if r in self.unready}
 
     @property
     def committed(self) -> list[Replica]:
-        """Replicas here that are sure to begin with what they hold themselves: they count as having a state."""
-        return sorted(r for r, source in self.seeds.items() if r == source and r in self.unready)
+        """Replicas here that are sure to begin, for they need nothing from others: they count as having a state."""
+        return sorted(r for r, source in self.seeds.items() if source in (r, NOBODY) and r in self.unready)
 
     def keep(self, replica: Replica) -> bytes:
         """What goes with the state of a replica into its next life, or to disk. What is running is not in it."""

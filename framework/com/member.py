@@ -23,6 +23,7 @@ from framework.com.attempt import Attempt, Outside
 from framework.com.detect import Detector
 from framework.com.events import Arrived, Changing, Isolated, Out, Transmit
 from framework.com.messages import Frame, encode
+from framework.com.states import State, state_of
 from framework.com.view import View
 from framework.com.words import (
     NONE,
@@ -74,11 +75,9 @@ class Membership:
         return self.com.lives.view
 
     @property
-    def state(self) -> str:
-        """For people: steady, changing, or isolated."""
-        if self.isolated:
-            return "isolated"
-        return "changing" if self.frozen or self.attempt or self.promised != NONE else "steady"
+    def state(self) -> State:
+        """For people; see framework.com.states."""
+        return state_of(self.com.out, self.isolated, bool(self.frozen or self.attempt or self.promised != NONE))
 
     # time
 
@@ -90,6 +89,9 @@ class Membership:
         self.suspects = self.detector.look(now)
         self._isolation()
         self.outsiders = {n: o for n, o in self.outsiders.items() if now - o.heard_at < 2 * self.patience}
+        if self.isolated and self._all_outside():
+            self._out(f"a majority of view {self.view.version} is lost: all begin anew", self.view)
+            return
         leaving = self._leaving()
         stay = [n for n in self.view.members if n not in leaving]
         if self.attempt is not None:
@@ -98,6 +100,12 @@ class Membership:
             self._wish(leaving, stay, now)
         else:
             self._wished_at = None
+
+    def _all_outside(self) -> bool:
+        """Is everybody there, but only outside, or in the same case? Then nobody can decide anything, and there is
+        nobody else who could have decided something."""
+        heard = set(self.view.members) - self.suspects
+        return all(n in heard or n in self.outsiders for n in self.com.directory.nodes)
 
     def _leaving(self) -> frozenset[Node]:
         """Who is suspected or shall go; and who has a new incarnation, so that the old one is over."""

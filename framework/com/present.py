@@ -42,7 +42,9 @@ def present(com: "Com", event: Submit) -> Submit:
     source = receipt.source if receipt is not None else None
     if source is not None and not nested and all(source not in part.replicas for part in parts):
         raise Unavailable(f"{source} cannot be reached, or has no state yet; {_view(com)}")
-    return msgspec.structs.replace(event, parts=parts)
+    left = [r for part in parts for r in part.replicas]
+    absent = tuple([r for part in event.parts for r in part.replicas if r not in left])
+    return msgspec.structs.replace(event, parts=parts, absent=(*event.absent, *absent)) if absent else event
 
 
 def _there(com: "Com", part: Outgoing, many: bool) -> Outgoing:

@@ -47,6 +47,10 @@ class View(msgspec.Struct, frozen=True, array_like=True):
         return all(self.life(n) == self.version for n in self.members)
 
 
+#: In the place of a replica that holds a state: there is none.
+NOBODY = Replica("")
+
+
 class Holding(NamedTuple):
     """A state that a replica without a state still has, from an earlier life: in memory, or on disk."""
 
@@ -98,19 +102,18 @@ class Directory:
     ) -> list[tuple[Replica, Replica]]:
         """Which replicas begin with a state that somebody still holds, as none of their object in this view has one.
 
-        The state is that of the holder whose life lasted longest, then that of the one who performed most. What is
-        acknowledged for a durable object is at a majority of its replicas: so a majority must be there to know who that
-        is. It goes to the replica that is in the group for longest: all that was sent since then is there, and only
-        there; the others get it from this one."""
+        The state is that of the holder whose life lasted longest, then that of the one who performed most; the initial
+        one if nobody holds any (no source). What is acknowledged is at a majority of the replicas, as declared: so a
+        majority must be there to know who that is. The state goes to the replica that is in the group for longest: all
+        that was sent since then is there, and only there; the others get it from this one."""
         out = []
         for placement in self.objects.values():
             here = [r for r in placement.replicas if node_of(r) in lives]
-            holders = [h for h in held if h.replica in here]
-            if not holders or any(r not in unready for r in here):
+            if any(r not in unready for r in here) or 2 * len(here) <= len(placement.replicas):
                 continue
-            if not placement.durable or 2 * len(holders) > len(placement.replicas):
-                best = max(holders, key=lambda h: (h.version, h.performed, h.replica)).replica
-                out.append((min(here, key=lambda r: (lives[node_of(r)], r != best, r)), best))
+            holders = [h for h in held if h.replica in here]
+            best = max(holders, key=lambda h: (h.version, h.performed, h.replica)).replica if holders else NOBODY
+            out.append((min(here, key=lambda r: (lives[node_of(r)], r != best, r)), best))
         return out
 
     def needs_agreement(self, dests: Sequence[Dest], parts: Sequence[Part]) -> bool:

@@ -258,8 +258,7 @@ class SimNode:
         try:
             effects = com.step(event, self.world.now)
         except (Unavailable, BadRequest) as error:
-            # a receipt that is collected may ask for more replicas than there were when the call was sent
-            if type(event) is Collect or (type(event) is Submit and type(error) is Unavailable):
+            if type(event) is Submit and type(error) is Unavailable:
                 self.world.performer.refused(self, event)
             elif not isinstance(event, Evict | Depart | Give):  # these may come at a bad moment
                 raise

@@ -303,6 +303,7 @@ class Oracle(Replay):
         place.ready = r.view
         if not r.ticket:
             place.history = self.life[1]
+            self.fallen_back |= not self.views.formed(r.view)
             return
         replica, since, i = parse_ticket(r.ticket)
         self.verdict.adopted += 1
@@ -310,6 +311,7 @@ class Oracle(Replay):
             return
         donor = self.places[named(replica, since)]
         place.donor = (donor.name, i)
+        self.fallen_back |= not self.views.has(r.view, donor.life)
         taken = donor.performed[: donor.adopted]
         running = [p.invocation for p in donor.own if p.start <= i and (p.ended is None or p.ended.i > i)]
         taken += [

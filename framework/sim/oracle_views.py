@@ -50,6 +50,10 @@ class Views:
     def has(self, version: int, life: Life) -> bool:
         return self.members.get(version, {}).get(life[0]) == life[1]
 
+    def formed(self, version: int) -> bool:
+        """Did all its members begin with it?"""
+        return all(since == version for since in self.members.get(version, {}).values())
+
     def changes(self) -> Iterator[tuple[int, int]]:
         """Versions that follow each other, as far as they are known."""
         yield from pairwise(sorted(self.members))

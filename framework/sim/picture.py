@@ -150,6 +150,13 @@ class Picture:
             self.instances[r.sid] = visit
         return visit
 
+    def end_life(self, node: str, start: float, end: float) -> None:
+        """The node crashed, or was excluded: what was there is over with it."""
+        for visits in self.at.values():
+            for v in visits:
+                if v.node == node and start <= v.arrived <= end and v.ended is None and v.duplicate is None:
+                    v.ended, v.committed = end, False
+
     def conflict(self, a: Visit, b: Visit) -> bool:
         """Do two requests at one replica conflict? (PROTOCOL §1)"""
         f, g = a.footprint, b.footprint
@@ -193,6 +200,9 @@ def of_traces(traces: Sequence[Trace], faults: Sequence[tuple[float, float, str]
     picture = Picture([t.header for t in traces], faults)
     for record in sorted((r for t in traces for r in t.records), key=lambda r: (r.at, r.event != "send", r.node, r.i)):
         picture.take(record)
+    for trace in traces:
+        if trace.records and trace.records[-1].event != "stop":
+            picture.end_life(trace.header.node, trace.records[0].at, trace.records[-1].at)
     return picture
 
 

@@ -88,7 +88,7 @@ class InstanceRunner(Runner):
 
     def submit(self, call: int, act: Act) -> None:
         receipt = act.receipt if act.kind == "sync" else None
-        self._step(Submit(self.sid, call, act.kind, act.transmission, act.parts, receipt))
+        self._step(Submit(self.sid, call, act.kind, act.transmission, act.parts, receipt, self._deadline()))
         if self.patience is not None and self.next == len(self.acts) and not self.later:
             self.world.after(self.patience, lambda: self._give_up(call))
 
@@ -109,7 +109,12 @@ class InstanceRunner(Runner):
 
     def collect(self, call: int, act: Act) -> None:
         assert act.receipt is not None
-        self._step(Collect(self.sid, call, act.receipt))
+        self._step(Collect(self.sid, call, act.receipt, self._deadline()))
+
+    def _deadline(self) -> float | None:
+        """Where nodes depart, calls lose those who wait for them, and may then wait for each other: as everywhere, a
+        deadline ends that. It is so late that nothing else goes on any more."""
+        return self.world.now + 10 * self.world.horizon if self.world.faults.members else None
 
     def _step(self, event: AnyEvent) -> None:
         if not self.gone:

@@ -14,6 +14,7 @@ import msgspec
 from framework.com.core import Com
 from framework.com.events import Again, Give, Snapshot, Take
 from framework.com.messages import Request
+from framework.com.view import NOBODY
 from framework.ids import Node, Replica, node_of, object_of, replica
 from framework.sim.node import SimNode, State
 
@@ -44,7 +45,9 @@ class Transfers:
         """Nobody in the view has the state of an object: it was decided who begins with what somebody holds."""
         assert node.com is not None
         for mine, source in sorted(node.com.handover.seeds.items()):
-            if mine == source:
+            if source == NOBODY:
+                self._bring(node, mine, Parcel(), b"")
+            elif mine == source:
                 self._bring_held(node, node.life, mine, source)
             else:
                 chance = Random(f"{self.world.seed}/seed/{mine}/{source}/{node.view.version}")
@@ -65,25 +68,10 @@ class Transfers:
         if node.com is None or node.life != life or mine not in node.com.unready:
             return
         donors = node.com.unready[mine]
-        if self._begins(node, mine):
-            self._bring(node, mine, Parcel(), b"")
-        elif donors:
+        if donors:
             theirs = replica(object_of(mine), donors[turn % len(donors)])
             self.world.after(chance.uniform(1.0, 10.0), lambda: self._give(theirs, node.name, life))
         self.world.after(chance.uniform(40.0, 200.0), lambda: self._ask(node, life, mine, chance, turn + 1))
-
-    def _begins(self, node: SimNode, mine: Replica) -> bool:
-        """Nobody has a state to give, and this one is the oldest of those who want one: it begins with the initial."""
-        waiting: list[tuple[int, Node]] = []
-        for other in self.world.directory.objects[object_of(mine)].replicas:
-            host = self.world.nodes[node_of(other)]
-            if other in host.held and (host.up or host.name not in self.world.upheaval.absent):
-                return False  # it comes back with what it holds
-            if host.com is not None and other not in host.com.unready:
-                return False
-            if host.com is not None:
-                waiting.append((host.life, host.name))
-        return min(waiting) == (node.life, node.name)
 
     def _give(self, theirs: Replica, to: Node, life: int) -> None:
         donor = self.world.nodes[node_of(theirs)]

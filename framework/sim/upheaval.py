@@ -112,7 +112,8 @@ class Upheaval:
         node, now = chance.choice(nodes), self.world.now
         down = chance.choice([chance.uniform(1.0, 60.0), chance.uniform(60.0, 400.0)])
         node.crash()
-        needed = any(p.durable for p, _ in self.world.directory.on(node.name))  # a majority of such must come back
+        # if its state is lost, a majority of the replicas of an object must come back
+        needed = any(len(p.replicas) < 3 or p.durable for p, _ in self.world.directory.on(node.name))
         if chance.random() < _DEAD and not self.absent and not needed:
             self.absent.add(node.name)
             self.world.story.append((now, now + 1.0, f"{node.name} crashes and stays away"))

@@ -34,7 +34,7 @@ class Verdict(msgspec.Struct):
     crashed: int = 0  # lives that ended with neither stop nor out
     adopted: int = 0  # states that came from another life
     torn: int = 0  # what cannot be judged because a life that crashed has not written it down
-    unpromised: int = 0  # acknowledged and lost, but with a majority of the replicas at once (A10 does not promise it)
+    unpromised: int = 0  # lost or out of order, but with a majority of the replicas at once: nobody promises it
     violations: list[Violation] = []
 
 
@@ -137,6 +137,11 @@ class Place:
         return any(k1 == k2 and "w" in (m1, m2) for k1, m1 in f.keys for k2, m2 in g.keys)
 
 
+#: One order, uniformity and equal states are promised as long as a replica with the state is left. Where an object
+#: falls back on what somebody still holds, there are two orders, before and after: also for those who call it.
+_NEEDS_A_STATE = ("A3", "A5", "A7")
+
+
 class Facts:
     """What is known of a run, and what is wrong with it. The oracle fills it in; rules about whole runs read it."""
 
@@ -153,6 +158,7 @@ class Facts:
         self.of_invocation: dict[str, int] = {}  # bits of all copies
         self.acknowledged: list[tuple[Group, str]] = []  # with the object: a majority of its replicas said ok
         self.stopped: dict[Life, Record] = {}
+        self.fallen_back = False  # all replicas of an object that had a state departed at once
         self.missing: set[tuple[str, str]] = set()  # (place, invocation): lacks it, and that has been told
         for trace in self.traces:
             for name, placed in trace.header.objects.items():
@@ -193,6 +199,9 @@ class Facts:
         return bool(self.views.final) and all(life in self.stopped for life in self.views.final)
 
     def blame(self, rule: str, text: str) -> None:
+        if self.fallen_back and rule in _NEEDS_A_STATE:
+            self.verdict.unpromised += 1
+            return
         if len(self.verdict.violations) < self.most:
             self.verdict.violations.append(Violation(rule, text))
 

@@ -52,6 +52,17 @@ def test_options_reach_the_world_and_faults_can_be_left_out():
     assert json.loads(outcome("--conflict", "0"))["ordered"] == 0
 
 
+def test_the_level_of_faults_reaches_the_world_and_a_wrong_one_is_told():
+    def outcome(*words):
+        return CliRunner().invoke(app, ["sim", "--seed", "16", "--json", *words]).stdout
+
+    assert outcome("--faults", "none") == outcome("--no-faults")
+    assert outcome("--faults", "links") == outcome()
+    assert len({outcome(), outcome("--no-faults"), outcome("--faults", "all")}) == 3
+    wrong = obo("sim", "--seed", "7", "--faults", "some")
+    assert wrong.returncode == 2 and "--faults some: write none, links, all" in wrong.stderr
+
+
 def test_traces_are_written_and_the_same_each_time(tmp_path):
     for name in ("a", "b"):
         assert obo("sim", "--seeds", "4:6", "--jobs", "2", "--trace", tmp_path / name, *SMALL).returncode == 0

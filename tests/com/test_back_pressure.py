@@ -58,7 +58,7 @@ def test_calls_wait_and_keep_the_order_of_their_client(queued: int, clients: lis
         assert [i.path[0] for i in done if i.client == name] == list(range(1, last + 1))
     sent = [e for _, e in stage.heard if isinstance(e, Sent)]
     assert len(sent) == len(clients)
-    assert not com.calls._backlog
+    assert not com.calls.backlog.lines
 
 
 def test_the_bound_is_told_and_changes_nothing() -> None:

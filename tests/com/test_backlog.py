@@ -38,7 +38,7 @@ def left(s: Stage) -> list[tuple[str, int]]:
 
 def is_empty(s: Stage) -> bool:
     calls = s.com("i").calls
-    return not calls._backlog and calls._postponed == 0 and not calls._waiting
+    return not calls.backlog.lines and calls.backlog.count == 0 and not calls._waiting
 
 
 def received(client: Client) -> list[tuple[int, bool]]:
@@ -96,7 +96,7 @@ def test_a_deadline_is_that_of_its_collect() -> None:
     s.do("i", Collect("ann", 2, CREC, 5.0))
     s.tick(6.0)
     assert received(s.clients["ann"]) == [(2, False)]
-    assert s.com("i").calls._postponed == 0
+    assert s.com("i").calls.backlog.count == 0
 
 
 def test_without_a_deadline_it_waits() -> None:

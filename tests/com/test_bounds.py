@@ -83,8 +83,8 @@ def left_over(com: Com) -> dict[str, object]:
         "instances": com.instances,
         "local": com._local,
         "calls.waiting": com.calls._waiting,
-        "calls.backlog": com.calls._backlog,
-        "calls.postponed": com.calls._postponed,
+        "calls.backlog": com.calls.backlog.lines,
+        "calls.postponed": com.calls.backlog.count,
         "callers": [c for c in com.calls.callers.values() if not c.client],
         "joins": {c.client for c in com.calls.sessions.values() if c.joins},
     }

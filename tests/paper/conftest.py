@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.paper.group_stage import GroupStage
 from tests.paper.stage import Stage
 
 
@@ -13,6 +14,19 @@ def set_up() -> Iterator[Callable[..., Stage]]:
 
     def make(nodes: str) -> Stage:
         stages.append(Stage(nodes))
+        return stages[-1]
+
+    yield make
+    for stage in stages:
+        assert stage.finish().violations == []
+
+
+@pytest.fixture
+def set_up_group() -> Iterator[Callable[..., GroupStage]]:
+    stages: list[GroupStage] = []
+
+    def make(nodes: str, members: str = "") -> GroupStage:
+        stages.append(GroupStage(nodes, members))
         return stages[-1]
 
     yield make

@@ -9,7 +9,6 @@ from framework.com.handover import Handover
 from framework.com.host import Host
 from framework.com.member import Membership
 from framework.com.order import Order
-from framework.com.replies import Kept
 from framework.com.view import View
 
 from .mutants import Mutant
@@ -41,10 +40,6 @@ def _none(*_: Any) -> None:
     return None
 
 
-def _nothing_kept(*_: Any) -> Any:
-    return Kept()
-
-
 MEMBER_MUTANTS: dict[str, Mutant] = {
     "proposals of the departed are not shared": (flush, "union", _without_proposals),
     "requests of the departed are not shared": (flush, "union", _without_requests),
@@ -54,4 +49,17 @@ MEMBER_MUTANTS: dict[str, Mutant] = {
     "the state is given while earlier requests are under way": (Handover, "_no_earlier", _at_once),
     "who is left out is listened to until the end": (Membership, "_freeze", _none),
     "what was delivered is not kept for others": (Host, "prune", _kept_by_nobody),
+}
+
+_BUSY: dict[str, object] = {
+    "objects": 2, "levels": 2, "conflict": 1.0, "keys": 0, "ucast": 0.0, "oneway": 0.5, "later": 0.2, "clients": 5,
+    "calls": 25, "pace": 25.0, "back": 0.0, "repeat": 0.1, "cancel": 0.0, "wide": 0.3, "readonly": 0.1, "least": 3,
+}  # fmt: skip
+
+#: Rules that bite only where much is under way when somebody departs: everything conflicts and goes to many replicas.
+MEMBER_FOCUS: dict[str, dict[str, object]] = {
+    "proposals of the departed are not shared": _BUSY,
+    "frames of a later view are used at once": _BUSY,
+    "delivered before all know its stamp": _BUSY,
+    "who is left out is listened to until the end": _BUSY,
 }

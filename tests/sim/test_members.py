@@ -12,6 +12,7 @@ from framework.ids import Node, Replica
 from framework.sim.host_objects import host
 from framework.sim.ledger import Ledger
 from framework.sim.node import SimNode
+from framework.sim.picture import of_traces
 from framework.sim.run import Options, build, random_faults
 from framework.sim.upheaval import Upheaval
 from framework.sim.world import Faults, World
@@ -287,3 +288,13 @@ def test_a_refused_call_is_answered_or_tried_again(monkeypatch: pytest.MonkeyPat
         both.add(call in client.answered)
         assert (call in client.answered) is not client.moving
     assert both == {True, False}
+
+
+def test_a_picture_shows_nothing_beyond_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = calm(1, QUIET, monkeypatch)
+    world.at(60.0, world.nodes[N3].crash)
+    world.at(300.0, world.nodes[N3].ask)
+    world.run()
+    picture = of_traces(world.traces(), world.story)
+    first = [v for visits in picture.at.values() for v in visits if v.node == N3 and v.arrived <= 60.0]
+    assert first and all(v.last(picture.now) <= 60.0 for v in first)

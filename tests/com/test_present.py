@@ -1,0 +1,250 @@
+"""Who of the destinations of a call is there, and who counts (framework.com.present, caller.Call): for clients, who are
+told when too few are left, and for instances, whose replicas must all come to the same result."""
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from framework.com.caller import Call
+from framework.com.core import Com
+from framework.com.events import Outgoing, Submit
+from framework.com.messages import Dest, Response
+from framework.com.present import present
+from framework.com.receipt import CREC, DREC, Receipt, quorum, srec
+from framework.com.view import Directory, Placement, View
+from framework.errors import Unavailable
+from framework.footprint import Footprint, Relation
+from framework.ids import GroupId, Node, ObjectName, Replica, Sid, node_of
+
+NODES = tuple(Node(f"n{i}") for i in range(1, 5))
+N1, N2, N3, N4 = NODES
+F = tuple(Replica(f"f@{n}") for n in NODES[:3])
+G = tuple(Replica(f"g@{n}") for n in NODES[2:])
+GROUP = GroupId(5, Replica("tran@n1"), 1)
+quick = settings(derandomize=True, deadline=None, max_examples=150)
+
+
+def call(receipt: Receipt, dests: tuple[Replica, ...] = F, nested: bool = False) -> Call:
+    one = Call(1, GROUP, tuple(Dest(d, 1) for d in dests))
+    one.receipt, one.nested = receipt, nested
+    return one
+
+
+def answer(one: Call, at: Replica) -> bool:
+    return one.take(Response(1, GROUP, at, "ok", b"", False, True, (), ()))
+
+
+def got(one: Call) -> list[Replica] | None:
+    found = one.significant()
+    return [r.replica for r in found] if found is not None else None
+
+
+# calls that lose destinations
+
+ONE_GONE = {
+    # receipt: a client is left without hope?, an instance?
+    CREC: (False, False),
+    DREC: (False, False),
+    quorum(2): (False, False),
+    quorum(3): (True, False),
+    srec(F[0]): (True, False),
+    srec(F[1]): (False, False),
+}
+
+
+@pytest.mark.parametrize(("receipt", "nested"), [(r, n) for r in ONE_GONE for n in (False, True)], ids=str)
+def test_one_of_three_departs(receipt: Receipt, nested: bool) -> None:
+    one = call(receipt, nested=nested)
+    assert not one.hopeless
+    assert one.lose([N1])
+    assert one.hopeless == ONE_GONE[receipt][nested]
+    assert not one.lose([N1, N4]), "there is none of them left"
+
+
+@pytest.mark.parametrize("receipt", ONE_GONE, ids=str)
+@pytest.mark.parametrize("nested", [False, True])
+def test_all_depart(receipt: Receipt, nested: bool) -> None:
+    one = call(receipt, nested=nested)
+    one.lose(NODES)
+    assert one.hopeless and one.significant() is None
+    assert one.finished and one.silent == set(), "its instance can end"
+
+
+def test_an_answer_that_came_before_counts() -> None:
+    """It was performed there; that the replica departed later changes nothing."""
+    one = call(quorum(2))
+    answer(one, F[0])
+    one.lose([N1])
+    assert F[0] in one.dests and not one.hopeless
+    assert got(one) is None
+    answer(one, F[2])
+    assert got(one) == [F[0], F[2]]
+    assert not answer(one, F[0]), "once"
+
+
+def test_an_answer_of_the_departed_that_comes_late_is_not_taken() -> None:
+    one = call(CREC)
+    one.lose([N1])
+    assert not answer(one, F[0])
+    answer(one, F[1])
+    assert got(one) is None
+    answer(one, F[2])
+    assert got(one) == [F[1], F[2]]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_each_object_of_a_pcast_counts_for_itself(nested: bool) -> None:
+    """g had its replicas on n3 and n4; crec of both parts is without hope when nobody of g is left."""
+    one = call(CREC, F[:2] + G, nested)
+    one.lose([N3])
+    assert not one.hopeless
+    one.lose([N4])
+    assert one.hopeless
+    both = call(DREC, F[:2] + G, nested)
+    both.lose([N3, N4])
+    assert not both.hopeless, "the first of all is enough"
+
+
+def test_a_nested_call_does_with_those_that_are_left() -> None:
+    """Replicas of the callee answer alike, so a quorum that cannot be reached any more is no reason to fail: at another
+    replica of the caller it may have been reached before."""
+    one = call(quorum(3), nested=True)
+    answer(one, F[1])
+    assert got(one) is None
+    one.lose([N1])
+    assert got(one) is None, "n3 is still there"
+    answer(one, F[2])
+    assert got(one) == [F[1], F[2]]
+
+
+def test_a_nested_srec_takes_another_one_when_its_source_is_gone() -> None:
+    one = call(srec(F[0]), nested=True)
+    answer(one, F[1])
+    assert got(one) is None
+    one.lose([N1])
+    assert got(one) == [F[1]]
+
+
+def test_who_has_no_state_is_not_waited_for() -> None:
+    one = call(CREC, nested=True)
+    one.waive([F[2]])
+    answer(one, F[0])
+    answer(one, F[1])
+    assert got(one) == [F[0], F[1]] and one.waived == (F[2],)
+
+
+def test_who_has_got_its_state_meanwhile_may_answer() -> None:
+    one = call(CREC, nested=True)
+    one.waive([F[2]])
+    assert answer(one, F[2]) and one.waived == ()
+    answer(one, F[0])
+    assert got(one) is None
+    answer(one, F[1])
+    assert got(one) == [F[2], F[0], F[1]]
+
+
+def test_who_has_no_state_is_waited_for_when_nobody_else_is_left() -> None:
+    one = call(CREC, nested=True)
+    one.waive([F[2]])
+    one.lose([N1, N2])
+    assert not one.hopeless and one.dests == (F[2],) and one.waived == ()
+    one.lose([N3])
+    assert one.hopeless
+
+
+receipts = st.sampled_from([CREC, DREC, quorum(1), quorum(2), quorum(3), srec(F[0])])
+
+
+@quick
+@given(receipts, st.permutations(F), st.lists(st.booleans(), min_size=3, max_size=3), st.integers(0, 3))
+def test_a_nested_call_completes_as_long_as_one_can_answer(
+    receipt: Receipt, order: list[Replica], alive: list[bool], answered: int
+) -> None:
+    """Some answer, then some depart, then the rest answers. With one answer or one survivor it is complete, never
+    without hope; with none it is without hope."""
+    one = call(receipt, nested=True)
+    for at in order[:answered]:
+        answer(one, at)
+    left = [at for at, stays in zip(order, alive, strict=True) if stays]
+    one.lose([node_of(at) for at in order if at not in left])
+    for at in left:
+        answer(one, at)
+    able = bool(left) or answered > 0
+    assert one.hopeless != able
+    assert (got(one) is not None) == able
+
+
+@pytest.mark.parametrize("order", list(permutations(F)))
+@pytest.mark.parametrize("receipt", [CREC, DREC, quorum(2), srec(F[0])], ids=str)
+def test_a_clients_receipt_is_complete_or_without_hope(receipt: Receipt, order: tuple[Replica, ...]) -> None:
+    """One answers, one departs, one answers: never both, and never neither in the end."""
+    one = call(receipt)
+    answer(one, order[0])
+    one.lose([node_of(order[1])])
+    answer(one, order[2])
+    assert one.hopeless != (got(one) is not None)
+    if receipt.source is not None:
+        assert one.hopeless == (order[1] == receipt.source)
+
+
+# who is there when a call is made
+
+
+def com(members: tuple[Node, ...], unready: tuple[Replica, ...] = ()) -> Com:
+    placements = [Placement("f", Relation([]), NODES[:3]), Placement("g", Relation([]), NODES[2:])]
+    view = View(2, members, (1,) * len(members), (1,) * len(members), unready)
+    return Com(N1, Directory(view, placements, NODES))
+
+
+def submit(receipt: Receipt | None, nested: bool = False, g: bool = False, f: tuple[Replica, ...] = F) -> Submit:
+    parts = [Outgoing(ObjectName("f"), Footprint("w"), b"", f)]
+    parts += [Outgoing(ObjectName("g"), Footprint("w"), b"", G)] if g else []
+    caller = Sid(7, Replica("f@n1")) if nested else "ann"
+    return Submit(caller, 1, "sync" if receipt else "oneway", "pcast" if g else "mcast", tuple(parts), receipt)
+
+
+def goes_to(here: Com, event: Submit) -> tuple[Replica, ...]:
+    return tuple(r for part in present(here, event).parts for r in part.replicas)
+
+
+def test_absent_replicas_are_left_out() -> None:
+    assert goes_to(com((N1, N3)), submit(CREC)) == (F[0], F[2])
+    full = submit(CREC)
+    assert present(com(NODES), full) == full
+
+
+def test_a_quorum_counts_against_all_replicas_that_an_object_has() -> None:
+    assert goes_to(com((N1, N3)), submit(quorum(2))) == (F[0], F[2])
+    says = "f: 1 of its replicas f@n1, f@n2, f@n3 can be reached and have a state, 2 are needed; view 2 has the members"
+    with pytest.raises(Unavailable, match=says):
+        present(com((N1, N4)), submit(quorum(2)))
+
+
+def test_an_instance_takes_what_it_can_get() -> None:
+    assert goes_to(com((N1, N4)), submit(quorum(2), nested=True)) == (F[0],)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("receipt", [CREC, None], ids=str)
+def test_nobody_is_left(nested: bool, receipt: Receipt | None) -> None:
+    with pytest.raises(Unavailable, match="g: 0 of its replicas g@n3, g@n4 can be reached and have a state, 1 is need"):
+        present(com((N1, N2)), submit(receipt, nested, g=True))
+
+
+def test_the_one_who_shall_answer_is_gone() -> None:
+    with pytest.raises(Unavailable, match="f@n2 cannot be reached, or has no state yet; view 2 has the members n1, n3"):
+        present(com((N1, N3)), submit(srec(F[1])))
+    assert goes_to(com((N1, N3)), submit(srec(F[1]), nested=True)) == (F[0], F[2])
+
+
+def test_to_all_or_to_those_that_have_a_state() -> None:
+    """f@n3 waits for its state. What goes to all goes there, too; what goes to some does not, and what goes to one goes
+    where it was sent."""
+    here = com((N1, N2, N3), (F[2],))
+    assert goes_to(here, submit(CREC)) == F
+    assert goes_to(here, submit(CREC, f=F[1:])) == (F[1],)
+    assert goes_to(here, submit(CREC, f=F[2:])) == (F[2],)
+    with pytest.raises(Unavailable, match="f@n3 cannot be reached, or has no state yet"):
+        present(here, submit(srec(F[2]), f=F[1:]))
