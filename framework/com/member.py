@@ -31,6 +31,7 @@ from framework.com.words import (
     Accepted,
     AnyWord,
     Ballot,
+    Behind,
     Decided,
     Decision,
     Excluded,
@@ -197,6 +198,8 @@ class Membership:
         if frame.view > view.version:
             if len(self.later) < KEPT:
                 self.later.append(event)
+            if self._may_tell(peer, now):  # who decided it may not be there any more to tell
+                self._say(peer, Behind(self.com.node, self.com.lives.mine, view.version), now)
             return True
         if peer in self.frozen:
             if len(self.frozen[peer]) < KEPT:
@@ -241,7 +244,7 @@ class Membership:
             self._tell_stranger(word.source, word.life, now)
         elif word.version < self.view.version:
             self._tell_decision(word.source, now)
-        elif word.version == self.view.version:
+        elif word.version == self.view.version and not isinstance(word, Behind):
             self.detector.heard(word.source, now)
             self._vote(word, now)
 
