@@ -112,6 +112,7 @@ def test_a_replica_that_has_lost_or_repeated_a_call_is_a_problem():
 
 
 def test_what_nodes_log_as_an_error_is_a_problem(tmp_path: Path):
-    (tmp_path / "n1.log").write_text("10:00 n1 INFO x: fine\n10:01 n1 ERROR x: not fine\n10:02 n1 ERROR x: n1 hears only 1\n")
+    lines = ("10:00 n1 INFO x: fine", "10:01 n1 ERROR x: not fine", "10:02 n1 ERROR x: n1 hears only 1 of 5")
+    (tmp_path / "n1.log").write_text("\n".join(lines))
     assert grave(tmp_path, ["n1"]) == ["the log of n1: 10:01 n1 ERROR x: not fine"]
     assert digests(tmp_path, ["n1"]) == {"n1": "(none)"}
