@@ -111,8 +111,12 @@ class Excluded(Word, tag=18, frozen=True):
     view: View
 
 
+class Behind(FromMember, tag=19, frozen=True):
+    """You are in a later view. What was decided?"""
+
+
 Voting = Prepare | Promise | Refuse | Accept | Accepted
-AnyWord = Hello | Voting | Decided | Excluded
+AnyWord = Hello | Voting | Decided | Excluded | Behind
 
 _decoder: msgspec.msgpack.Decoder[Frame | AnyWord] = msgspec.msgpack.Decoder(Frame | AnyWord)
 

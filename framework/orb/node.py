@@ -34,7 +34,7 @@ from framework.com.link import Timing
 from framework.com.messages import Frame
 from framework.com.outsider import Admitted, Outsider
 from framework.com.view import View
-from framework.com.words import decode
+from framework.com.words import Decision, decode
 from framework.errors import BadMessage, BadRequest, Unavailable
 from framework.ids import Node as NodeName
 from framework.ids import Replica
@@ -120,7 +120,7 @@ class Node:
             if isinstance(effect, Transmit):
                 self.peers.lines[effect.peer].transmit(effect.data)
             elif isinstance(effect, Admitted):
-                self._admitted(effect.view)
+                self._admitted(effect.view, effect.decision)
 
     def arrived(self, peer: NodeName, data: bytes) -> None:
         self.feed(Arrived(peer, data))
@@ -158,12 +158,13 @@ class Node:
         self.outsider = Outsider(self.name, self._incarnation, self.config.directory, self.timing, self._version)
         self._early.clear()
 
-    def _admitted(self, view: View) -> None:
+    def _admitted(self, view: View, decision: Decision | None) -> None:
         try:
             life = Life(self, view, self._trace)
         except Exception as error:  # an object that cannot be made, or no room for a trace
             self.fail(error)
             return
+        life.com.member.last = decision or life.com.member.last
         self.outsider, self.member = None, life
         log.info("%s is a member of view %d: %s", self.name, view.version, ", ".join(view.members))
         life.begin()
