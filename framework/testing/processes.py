@@ -10,6 +10,7 @@ from pathlib import Path
 
 from framework.errors import Unavailable
 from framework.testing import reaper
+from framework.testing.undisturbed import undisturbed
 
 DRAIN = 10.0  # seconds that SIGTERM leaves to what is in flight
 _LAST_LINES = 30
@@ -53,7 +54,7 @@ class NodeProcess:
 
     def _begin(self) -> None:
         self._said = self._log.stat().st_size  # of earlier starts
-        with self._log.open("ab") as log:
+        with self._log.open("ab") as log, undisturbed():
             self._process = subprocess.Popen(
                 self._words,
                 env=_environment(),
@@ -62,8 +63,8 @@ class NodeProcess:
                 stderr=subprocess.STDOUT,
                 process_group=0,
             )
-        self._reaper.watch(self.pid)
-        self.alive = True
+            self._reaper.watch(self.pid)
+            self.alive = True
 
     def restart(self) -> None:
         """Another process in the place of one that has ended."""
