@@ -17,8 +17,11 @@ class Disk:
         """With all above it. The directory is safe afterwards, if the one above it was."""
         if not path.is_dir():
             self.make_directory(path.parent)
-            path.mkdir(exist_ok=True)
+            self.make_one(path)
             self.sync_directory(path.parent)
+
+    def make_one(self, path: Path) -> None:
+        path.mkdir(exist_ok=True)
 
     def create(self, path: Path) -> int:
         return os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)

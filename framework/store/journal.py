@@ -80,8 +80,7 @@ class Journal(Commits):
             self.last += 1
             self.backlog += len(record)
             self._pending.append(record)
-            if self._hold is None:
-                self._writer.wake_locked(self)
+            self._writer.wake_locked(self)
             return self.last
 
     def checkpoint(self, chunks: Iterable[bytes], position: int) -> Done:

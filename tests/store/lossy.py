@@ -1,6 +1,5 @@
 """A disk that loses power: it knows what was made safe, and gives back any mixture of that and of what was not."""
 
-import shutil
 from pathlib import Path
 from random import Random
 
@@ -15,6 +14,16 @@ class File:
     def __init__(self, data: bytes = b"") -> None:
         self.safe = data
         self.now = bytearray(data)
+        self.lost = range(0)  # what can be read, but will never be on disk
+
+    def sync(self) -> None:
+        """A sync that failed is not made good by the next one: the system takes these bytes for written."""
+        data = bytearray(self.now)
+        data[self.lost.start : self.lost.stop] = bytes(len(self.lost))
+        self.safe = bytes(data)
+
+    def fail(self) -> None:
+        self.lost = range(len(self.safe), len(self.now))
 
 
 class LossyDisk(Disk):
@@ -38,13 +47,10 @@ class LossyDisk(Disk):
         if self.calls == self.fail_at:
             raise self.error
 
-    def make_directory(self, path: Path) -> None:
-        if not path.is_dir():
-            self.make_directory(path.parent)
-            self._step()
-            path.mkdir()
-            self.now[path] = None
-            self.sync_directory(path.parent)
+    def make_one(self, path: Path) -> None:
+        self._step()
+        super().make_one(path)
+        self.now[path] = None
 
     def create(self, path: Path) -> int:
         self._step()
@@ -74,8 +80,12 @@ class LossyDisk(Disk):
             self.open_files[fd].now[offset : offset + len(data)] = data
 
     def sync(self, fd: int) -> None:
-        self._step()
-        self.open_files[fd].safe = bytes(self.open_files[fd].now)
+        try:
+            self._step()
+        except OSError:
+            self.open_files[fd].fail()
+            raise
+        self.open_files[fd].sync()
 
     def sync_directory(self, path: Path) -> None:
         self._step()
@@ -85,7 +95,9 @@ class LossyDisk(Disk):
     def truncate(self, fd: int, size: int) -> None:
         self._step()
         super().truncate(fd, size)
-        del self.open_files[fd].now[size:]
+        file = self.open_files[fd]
+        del file.now[size:]
+        file.lost = range(min(file.lost.start, size), min(file.lost.stop, size))
 
     def rename(self, old: Path, new: Path) -> None:
         self._step()
@@ -108,24 +120,25 @@ class LossyDisk(Disk):
         file.now += data
         path.write_bytes(file.now)
 
-    def after_kill(self, target: Path) -> None:
-        """The process is gone, the machine is not: all that was written is there."""
-        shutil.copytree(self.root, target)
+    def after_kill(self) -> "LossyDisk":
+        """The process is gone, the machine is not: all that was written is there, and no safer than it was."""
+        disk = LossyDisk(self.root)
+        disk.now, disk.safe = self.now, self.safe
+        return disk
 
-    def after_power_loss(self, target: Path, random: Random) -> None:
+    def after_power_loss(self, target: Path, random: Random) -> "LossyDisk":
         target.mkdir()
         for path in sorted({*self.safe, *self.now}):
-            entries = [entries[path] for entries in (self.safe, self.now) if path in entries]
-            if len(entries) == 1:
-                entries.append("nothing")
             place = target / path.relative_to(self.root)
-            entry = random.choice(entries)
-            if entry == "nothing" or not place.parent.is_dir():
+            entries = random.choice([self.safe, self.now])
+            if path not in entries or not place.parent.is_dir():
                 continue
-            if isinstance(entry, File):
-                place.write_bytes(spoil(entry.safe, bytes(entry.now), random))
-            else:
+            file = entries[path]
+            if file is None:
                 place.mkdir()
+            else:
+                place.write_bytes(spoil(file.safe, bytes(file.now), random))
+        return LossyDisk(target)
 
 
 def spoil(safe: bytes, now: bytes, random: Random) -> bytes:
