@@ -58,6 +58,7 @@ class Journal(Commits):
         self._written = b""
         self._hold: int | None = None  # records after this one wait for a snapshot that they stand on
         self._copying = threading.Lock()
+        self._retired = False
         self.backlog = 0  # bytes that are not on disk yet
 
     def load(self) -> Loaded:
@@ -94,6 +95,8 @@ class Journal(Commits):
         """The same for a thread, which is blocked so long."""
         self.wait(position)  # a snapshot is proof that all before it was confirmed
         with self._copying:
+            if self._retired:
+                raise StoreFailed(self.failure)
             self._check_place(position)
             self._found = None
             try:
@@ -208,6 +211,11 @@ class Journal(Commits):
         why = f"{self._directory}: records after {self.durable} are not on disk: {error}. Open the journal again"
         log.error("%s", why)
         return self.fail_locked(self.last, why)
+
+    def retire(self) -> None:
+        """No snapshot is written from now on: somebody else may open the directory. Waits for one under way."""
+        with self._copying:
+            self._retired = True
 
     def close(self) -> None:
         """By the store, when the writer is not at work."""

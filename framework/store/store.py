@@ -73,6 +73,7 @@ class Store:
             raise
         self._copier = ThreadPoolExecutor(1, f"obo-store-copy-{node}")
         self._closed = False
+        self._opening = threading.Lock()
         if threads:
             self.writer.start()
 
@@ -107,29 +108,34 @@ class Store:
         check_name(object_of(replica), "object")
         if node_of(replica) != self.node:
             raise BadRequest(f"{replica} is not on node {self.node}, whose store {self.directory} is")
-        old = self._journals.get(replica)
-        if self._closed:
-            raise BadRequest(f"{self.directory}: the store is closed")
-        if old is not None and not old.failure:
-            raise BadRequest(f"{self.directory}: the journal of {replica} is open already")
-        if old is not None:
-            with self.writer.busy:
-                old.close()
+        with self._opening:
+            if self._closed:
+                raise BadRequest(f"{self.directory}: the store is closed")
+            old = self._journals.get(replica)
+            if old is not None and not old.failure:
+                raise BadRequest(f"{self.directory}: the journal of {replica} is open already")
+            if old is not None:
+                old.retire()
+                with self.writer.busy:
+                    old.close()
+            journal = self._journals[replica] = self._open(replica)
+            return journal
+
+    def _open(self, replica: Replica) -> Journal:
         directory = self.directory / REPLICAS / replica
         try:
             self._disk.make_directory(directory)
             found = recover(self._disk, directory, replica)
-            journal = Journal(found, self._disk, self.writer, self._copier, self._segment_bytes)
+            return Journal(found, self._disk, self.writer, self._copier, self._segment_bytes)
         except OSError as e:
             raise StoreFailed(f"{directory}: the journal cannot be opened: {e}") from e
-        self._journals[replica] = journal
-        return journal
 
     def close(self) -> None:
         """Writes all that waits, also a snapshot that is under way, and lets others have the directory."""
-        if self._closed:
-            return
-        self._closed = True
+        with self._opening:
+            if self._closed:
+                return
+            self._closed = True
         self._copier.shutdown(wait=True, cancel_futures=True)
         self.writer.stop()
         for journal in self._journals.values():

@@ -276,6 +276,41 @@ def test_a_checkpoint_that_fails_leaves_all_as_it_was(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_opened_again_while_a_snapshot_is_under_way(tmp_path: Path) -> None:
+    """It is waited for: it drops files that would be read."""
+
+    async def main() -> None:
+        disk = SlowDisk()
+        with Store(tmp_path / "s", N1, disk=disk, segment_bytes=100) as store:
+            bank = store.journal(BANK)
+            for i in range(5):
+                await bank.committed(bank.append(b"%d" % i))
+            begun, midway = threading.Event(), threading.Event()
+
+            def chunks() -> Iterator[bytes]:
+                begun.set()
+                assert midway.wait(30)
+                yield b"at 5"
+
+            taken = bank.checkpoint(chunks(), 5)
+            assert await asyncio.to_thread(begun.wait, 30)
+            disk.error = OSError(errno.EIO, "Input/output error")
+            with pytest.raises(StoreFailed):
+                await bank.committed(bank.append(b"doomed"))
+            disk.error = None
+            reopened = asyncio.create_task(asyncio.to_thread(store.journal, BANK))
+            await asyncio.sleep(0.05)
+            assert not reopened.done()
+            midway.set()
+            await taken
+            loaded = (await reopened).load()
+            assert (loaded.base, list(loaded.snapshot or []), list(loaded.records)) == (5, [b"at 5"], [])
+            with pytest.raises(StoreFailed, match="Open the journal again"):
+                await bank.checkpoint([b"of a journal that is not used any more"], 5)
+
+    asyncio.run(main())
+
+
 def test_a_state_from_elsewhere_comes_before_what_stands_on_it(tmp_path: Path) -> None:
     async def main() -> None:
         with Store(tmp_path / "s", N1) as store:
