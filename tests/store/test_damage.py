@@ -10,7 +10,7 @@ import pytest
 from framework.ids import Node, Replica
 from framework.store import Damaged, Store, segments, snapshots
 from framework.store.disk import Disk
-from framework.store.frames import LONGEST
+from framework.store.frames import END, LONGEST, SnapshotHead, decode_head, encode_frame, seed_of
 from framework.store.look import look
 
 N1, BANK = Node("n1"), Replica("bank@n1")
@@ -214,6 +214,16 @@ def test_any_damaged_byte_of_a_snapshot_is_refused(with_snapshot: Path) -> None:
     refuse(with_snapshot, path, "does not end as it was written")
     path.write_bytes(flip(whole, len(whole) - 60))
     refuse(with_snapshot, path, "chunk 3 of the snapshot is damaged or missing")
+
+
+def test_a_snapshot_with_the_end_of_another_is_refused(with_snapshot: Path) -> None:
+    """Each frame is sound, the whole is not."""
+    [path] = snapshots.paths_in(with_snapshot / "replicas" / BANK)
+    whole = path.read_bytes()
+    _, start = decode_head(whole, SnapshotHead)
+    end = encode_frame(END, 4, 0, bytes(16), seed_of(whole[:start]))
+    path.write_bytes(whole[: -len(end)] + end)
+    refuse(with_snapshot, path, "does not end as it was written")
 
 
 def test_what_a_snapshot_proves_confirmed_is_not_cut(with_snapshot: Path) -> None:

@@ -257,6 +257,27 @@ def test_a_checkpoint_is_taken_while_records_are_appended(tmp_path: Path) -> Non
         assert (seen.base, seen.position, seen.tail) == (100, 120, "clean")
 
 
+def test_a_snapshot_is_taken_only_of_what_is_confirmed(tmp_path: Path) -> None:
+    async def main() -> None:
+        disk = SlowDisk()
+        with Store(tmp_path / "s", N1, disk=disk) as store:
+            bank = store.journal(BANK)
+            begun = threading.Event()
+
+            def chunks() -> Iterator[bytes]:
+                begun.set()
+                yield b"state"
+
+            disk.gate.clear()
+            taken = bank.checkpoint(chunks(), bank.append(b"one"))
+            await asyncio.sleep(0.05)
+            assert not begun.is_set()
+            disk.gate.set()
+            await taken
+
+    asyncio.run(main())
+
+
 def test_a_checkpoint_that_fails_leaves_all_as_it_was(tmp_path: Path) -> None:
     def chunks() -> Iterator[bytes]:
         yield b"half"
@@ -340,8 +361,11 @@ def test_a_state_from_elsewhere_comes_before_what_stands_on_it(tmp_path: Path) -
 
 
 def test_a_state_from_elsewhere_that_does_not_come_fails_the_journal(tmp_path: Path) -> None:
+    ready = threading.Event()
+
     def chunks() -> Iterator[bytes]:
         yield b"half"
+        assert ready.wait(30)
         raise ConnectionError("the donor is gone")
 
     async def main() -> None:
@@ -350,6 +374,7 @@ def test_a_state_from_elsewhere_that_does_not_come_fails_the_journal(tmp_path: P
             await bank.committed(bank.append(b"of the old life"))
             taken = bank.adopt(chunks())
             above = bank.committed(bank.append(b"on top"))
+            ready.set()
             with pytest.raises(StoreFailed, match="the snapshot at 1 was not written: the donor is gone"):
                 await taken
             with pytest.raises(StoreFailed, match=r"records after 1 are not on disk: .*the donor is gone"):
