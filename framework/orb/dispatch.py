@@ -72,7 +72,7 @@ class Dispatch:
 
     def _over(self, performance: Performance, completed: Completed) -> None:
         del self._running[completed.sid]
-        performance.resident.performed += completed.ok
+        _count(performance, completed, self._stage.loop.time())
         self._stage.feed(completed)
 
     def received(self, effect: Received, why: str) -> None:
@@ -84,6 +84,22 @@ class Dispatch:
         """Seconds for which an instance has been performed."""
         performance = self._running.get(sid)
         return self._stage.loop.time() - performance.began if performance is not None else 0.0
+
+    def changing(self, at: Replica) -> bool:
+        """Is something still going on that may change the state of this replica?"""
+        return any(p.changes for p in self._running.values() if p.effect.replica == at)
+
+    def last(self) -> list[Completed]:
+        """The life is over: what has been performed, and the com layer has not heard of. What ends from now on is
+        undone."""
+        for resident in self.residents.values():
+            with resident.ending:
+                resident.over = True
+        done = self._stage.close()
+        for performance, completed in done:
+            del self._running[completed.sid]
+            _count(performance, completed, self._stage.loop.time())
+        return [completed for _, completed in done]
 
     def abandon(self) -> None:
         """At once: what is still being performed has no end, neither here nor for others. Who waits is woken."""
@@ -99,3 +115,11 @@ class Dispatch:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=1.0)
+
+
+def _count(performance: Performance, completed: Completed, now: float) -> None:
+    resident = performance.resident
+    resident.performed += completed.ok
+    if completed.ok and not performance.method.readonly:
+        resident.changes += 1
+        resident.recent.add(performance.effect.request, now)

@@ -32,9 +32,11 @@ from framework.com.events import (
 from framework.com.view import View
 from framework.errors import BadRequest, OboError, Unavailable
 from framework.ids import Replica, node_of, object_of
+from framework.orb import keeping
 from framework.orb.dispatch import Dispatch
 from framework.orb.explain import Explainer
 from framework.orb.handing import Handing
+from framework.orb.keeping import Remains
 from framework.orb.performance import Resident, Stage
 from framework.orb.tracing import Tracing
 from framework.trace.still_open import open_calls, open_links
@@ -49,15 +51,17 @@ class Life:
     def __init__(self, node: "Node", view: View, trace: Path | None) -> None:
         directory = node.config.directory.at(view)
         self.node = node
-        self.com = Com(node.name, directory, node.timing, told=trace is not None)
+        holds = [held.holding for held in node.held.values()]
+        self.com = Com(node.name, directory, node.timing, told=trace is not None, holds=holds)
         self.tracing = Tracing(node.name, directory, trace) if trace is not None else None
         classes = node.config.classes
         self.residents = {r: Resident(classes[object_of(r)](), node.workers) for r in self.com.hosts}
         self.dispatch = Dispatch(Stage(self.feed, node.naming, self.there), self.residents)
         self.dispatch.start()
         self.explainer = Explainer(self.com, node.peers, self.dispatch.since)
-        self.handing = Handing(self.com, self.residents, node.peers, self.feed, self.tracing)
+        self.handing = Handing(self.com, self.residents, node.peers, self.feed, self.tracing, node.held)
         self.isolated = False
+        self.remains: dict[Replica, Remains] = {}  # when it is over: what the node keeps
         self.now = asyncio.get_running_loop().time
         self._step = self.com.step
         lines = node.peers.lines
@@ -80,9 +84,12 @@ class Life:
 
     def begin(self) -> None:
         view = self.com.lives.view
-        if view.formed and self.since > 1 and self.tracing is not None:  # there is no state to wait for
+        if view.formed and self.since > 1:
             for replica in self.residents:
-                self.tracing.adopt(replica, "")
+                if replica not in self.com.unready:  # nobody holds a state of it
+                    log.warning("%s begins with the initial state: nobody had another one", replica)
+                    if self.tracing is not None:
+                        self.tracing.adopt(replica, "")
         self.handing.begin()
 
     # the way into the com layer, and out of it
@@ -98,13 +105,18 @@ class Life:
         out: Out | None = None
         try:
             for effect in effects:
+                kind = type(effect)
+                if kind is Out:
+                    out = effect  # type: ignore[assignment]  # what is said besides comes first
+                    continue
                 if self.tracing is not None:
                     self.tracing.effect(effect)
-                kind = type(effect)
                 if kind in self._carry:
                     self._carry[kind](effect)
-                elif kind is Out:
-                    out = effect  # type: ignore[assignment]  # what is said besides comes first
+            if out is not None:
+                self.remains = keeping.close(self)
+                if self.tracing is not None:
+                    self.tracing.effect(out)
         except Exception as error:
             self.node.fail(error)
             return

@@ -1,8 +1,9 @@
 """A node: the composition root. One loop owns all; effects of the com layer go to net, dispatch, sessions and trace.
 
 A node is an outsider that asks to be let into the group, then a member: a life (framework.orb.life). When it is not a
-member any more, because others did without it, the life is over, and it asks again, with nothing of what it had. The
-streams to other nodes and the doors for clients are there all the time.
+member any more, because others did without it, the life is over, and it asks again. It keeps the states of its
+replicas, for the case that nobody else has any (held.py). The streams to other nodes and the doors for clients are
+there all the time.
 """
 
 import asyncio
@@ -46,6 +47,8 @@ from framework.orb import looking
 from framework.orb.config import Config
 from framework.orb.gateway import Gateway
 from framework.orb.guard import Guard
+from framework.orb.held import Held
+from framework.orb.keeping import keep
 from framework.orb.life import Life
 from framework.orb.naming import Naming
 from framework.orb.sessions import Sessions
@@ -88,10 +91,12 @@ class Node:
         self.asked_to_leave = asyncio.Event()  # by a person, through another process
         self.member: Life | None = None
         self.outsider: Outsider | None = None
+        self.held: dict[Replica, Held] = {}  # states of earlier lives
         self._leaving = False
         self._version = 0  # of the last view it was in
         self._incarnation = 0
         self._early: deque[Arrived] = deque(maxlen=EARLY)
+        self._keeping: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._server: Any = None
         self._ticking: asyncio.Task[None] | None = None
@@ -153,9 +158,10 @@ class Node:
     # in the group, and out of it
 
     def _ask(self) -> None:
-        """It wants to be a member. All it remembers is the number of the last view it was in."""
+        """It wants to be a member. All it remembers is the number of the last view it was in, and what it holds."""
         self._incarnation = max(self._incarnation + 1, time.time_ns() // 1000)
-        self.outsider = Outsider(self.name, self._incarnation, self.config.directory, self.timing, self._version)
+        holds = [held.holding for held in self.held.values()]
+        self.outsider = Outsider(self.name, self._incarnation, self.config.directory, self.timing, self._version, holds)
         self._early.clear()
 
     def _admitted(self, view: View) -> None:
@@ -181,7 +187,7 @@ class Node:
                 log.debug("from %s, while it was no member: %s", event.peer, error)
 
     def out(self, why: str) -> None:
-        """A life is over. What it had is of no use: clients go elsewhere, and this node asks to be let in again."""
+        """A life is over: clients go elsewhere, and this node asks to be let in again."""
         was = self.life
         log.warning("%s is not a member of the group any more: %s", self.name, why)
         self._version = was.com.view
@@ -189,15 +195,26 @@ class Node:
         self.member = None
         self.joined.clear()
         if not self._leaving:
-            self._ask()
+            self._keeping = asyncio.ensure_future(self._keep(was))
         self.sessions.drop(self.refusal())
         self.gateway.drop(self.refusal())
         self.serving_changed()
+
+    async def _keep(self, was: Life) -> None:
+        """First what it has of its last life: it says so when it asks."""
+        for replica, held in (await keep(was, was.remains)).items():
+            if replica in self.held:
+                self.held[replica].spool.close()
+            self.held[replica] = held
+        if self._stopping is None:
+            self._ask()
 
     def refusal(self) -> str:
         """Why it takes no calls of clients now; empty if it does."""
         if self.member is not None:
             return self.member.refusal()
+        if self.outsider is None and self._keeping is not None and not self._keeping.done():
+            return f"{self.name} is not a member of the group any more"
         if self.outsider is None:
             return f"{self.name} is stopping"
         return f"{self.name} is not a member of the group yet: {self.missing()}"
@@ -336,6 +353,8 @@ class Node:
         self.gateway.close()
         if self._ticking is not None:
             self._ticking.cancel()
+        if self._keeping is not None:
+            self._keeping.cancel()
         await self.peers.stop()
         if self.member is not None:
             await self.member.stop(self.failed is not None)
