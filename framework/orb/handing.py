@@ -20,6 +20,7 @@ from framework.errors import OboError, Unavailable
 from framework.ids import Node, Replica, node_of, object_of, replica
 from framework.net.peers import Empty, Peers
 from framework.net.wire.com_pb2 import FetchChunk, FetchWish
+from framework.orb.durable.journaling import Journaling
 from framework.orb.held import Held, Luggage, Recent, Stored, packed, unpacked
 from framework.orb.moving import Donor, Fetcher, capture
 from framework.orb.performance import Resident
@@ -40,12 +41,14 @@ class Handing:
         feed: Callable[[Give | Take | Again], None],
         tracing: Tracing | None,
         held: dict[Replica, Held],
+        journaling: Journaling | None = None,
     ) -> None:
         self._com = com
         self._residents = residents
         self._feed = feed
         self._tracing = tracing
         self._held = held  # states of earlier lives
+        self._journaling = journaling
         self._life = com.lives.mine
         self._donor = Donor(com.node, lambda at, to, life: self._feed(Give(at, to, life)))
         self._keeper = Donor(com.node, self._offer_held)
@@ -176,8 +179,8 @@ class Handing:
             raise Unavailable(f"the group waits for what {mine} holds, but it holds nothing")
         await self._adopt(mine, held.spool.chunks(), mine)
         self._held.pop(mine)
-        self._take(mine, held.ticket, Luggage(held.part, held.holding.performed))
         self._residents[mine].recent = Recent(held.done, asyncio.get_running_loop().time())
+        self._take(mine, held.ticket, Luggage(held.part, held.holding.performed), held.on_disk)
         held.spool.close()
         log.warning("%s goes on with the state that it had in view %d", mine, held.holding.version)
 
@@ -187,15 +190,23 @@ class Handing:
             await asyncio.to_thread(self._residents[mine].adopt, chunks)
         finally:
             self._adopting.discard(mine)
+        if self._journaling is not None:
+            await self._journaling.settled(mine)
         if not self._com.handover.may_take(mine):  # others have been told that it has none
             raise Unavailable("the view is changing: it cannot be taken now")
         if self._com.handover.seeds.get(mine) != source:
             raise Unavailable("the view has changed: another state is wanted now")
 
-    def _take(self, mine: Replica, ticket: str, luggage: Luggage) -> None:
+    def _take(self, mine: Replica, ticket: str, luggage: Luggage, on_disk: bool = False) -> None:
         if self._tracing is not None:
             self._tracing.adopt(mine, ticket)
-        self._residents[mine].changes = luggage.changes
+        resident = self._residents[mine]
+        resident.changes = luggage.changes
+        if self._journaling is not None and mine in self._journaling:
+            if on_disk:
+                self._journaling.has(mine)
+            else:
+                self._journaling.took(mine, resident, luggage.part, ticket)
         held = self._held.pop(mine, None)
         self._feed(Take(mine, luggage.part))
         if held is not None:

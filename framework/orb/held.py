@@ -31,6 +31,7 @@ class Held(msgspec.Struct):
     ticket: str  # for the trace; empty without one
     spool: Spool  # chunks of the state
     done: tuple[Request, ...]  # what was performed last, in this order
+    on_disk: bool = False  # the journal of this replica has just this
 
     @property
     def luggage(self) -> bytes:

@@ -36,7 +36,7 @@ from framework.com.messages import Frame
 from framework.com.outsider import Admitted, Outsider
 from framework.com.view import View
 from framework.com.words import decode
-from framework.errors import BadMessage, BadRequest, Unavailable
+from framework.errors import BadMessage, BadRequest, OboError, Unavailable
 from framework.ids import Node as NodeName
 from framework.ids import Replica
 from framework.net import options
@@ -45,6 +45,7 @@ from framework.net.security import Credentials, listen
 from framework.net.wire.com_pb2 import FetchChunk, FetchWish
 from framework.orb import looking
 from framework.orb.config import Config
+from framework.orb.durable.disk import Disk, open_disk
 from framework.orb.gateway import Gateway
 from framework.orb.guard import Guard
 from framework.orb.held import Held
@@ -76,6 +77,7 @@ class Node:
         self.config = config
         self.timing = msgspec.structs.replace(TIMING, suspect_after=config.group.suspect_after)
         self.guard = Guard(Path(config.security.tokens) if config.security.tokens else None)
+        self.disk = open_disk(config, self.name)
         self._tls = config.security.tls(name)
         self._trace = trace
         self.naming = Naming(config)
@@ -93,10 +95,11 @@ class Node:
         self.outsider: Outsider | None = None
         self.held: dict[Replica, Held] = {}  # states of earlier lives
         self._leaving = False
-        self._version = 0  # of the last view it was in
+        self._version = self.disk.note.version if self.disk is not None else 0  # of the last view it was in
         self._incarnation = 0
         self._early: deque[Arrived] = deque(maxlen=EARLY)
         self._keeping: asyncio.Task[None] | None = None
+        self._remembering: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._server: Any = None
         self._ticking: asyncio.Task[None] | None = None
@@ -124,6 +127,8 @@ class Node:
         for effect in outsider.step(event, asyncio.get_running_loop().time()):
             if isinstance(effect, Transmit):
                 self.peers.lines[effect.peer].transmit(effect.data)
+            elif isinstance(effect, Admitted) and self.disk is not None:
+                self._remembering = asyncio.ensure_future(self._remember(self.disk, effect.view))
             elif isinstance(effect, Admitted):
                 self._admitted(effect.view)
 
@@ -163,6 +168,15 @@ class Node:
         holds = [held.holding for held in self.held.values()]
         self.outsider = Outsider(self.name, self._incarnation, self.config.directory, self.timing, self._version, holds)
         self._early.clear()
+
+    async def _remember(self, disk: Disk, view: View) -> None:
+        """It says nothing in a view before that is on disk: after a crash of all the next one has a higher number."""
+        try:
+            await disk.remember(view.version, [])
+        except OboError as error:
+            self.fail(error)
+        if self._stopping is None:
+            self._admitted(view)
 
     def _admitted(self, view: View) -> None:
         try:
@@ -206,6 +220,9 @@ class Node:
             if replica in self.held:
                 self.held[replica].spool.close()
             self.held[replica] = held
+        durable = was.journaled() if self.disk is not None else []
+        if lost := [r for r in durable if r not in self.held]:
+            self.fail(Unavailable(f"start the node again: it has the state of {', '.join(lost)} on disk alone"))
         if self._stopping is None:
             self._ask()
 
@@ -294,6 +311,8 @@ class Node:
         where = self.config.listens(self.name)
         if not listen(self._server, where, self._tls):
             raise Unavailable(f"{self.name} cannot listen on {where}: is the port in use?")
+        if self.disk is not None:
+            self.held = await asyncio.to_thread(self.disk.load, self.config.classes)
         await self._server.start()
         self._ask()
         self.peers.start()
@@ -361,6 +380,8 @@ class Node:
         if self._server is not None:
             await self._server.stop(0.2)
         self.workers.stop()
+        if self.disk is not None:
+            await asyncio.to_thread(self.disk.close)
 
     # for people
 

@@ -5,15 +5,15 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
-from random import Random
 from typing import Any
-from uuid import UUID
 
 from framework.com.events import Cancel, Collect, Completed, Deliver, Received, Submit
 from framework.declare import Method, Object, performing
 from framework.errors import Aborted
 from framework.ids import Replica
 from framework.orb.blocked import Watched
+from framework.orb.durable.entries import Seen
+from framework.orb.given import Given
 from framework.orb.held import Recent
 from framework.orb.messages import Envelope
 from framework.orb.naming import Naming
@@ -34,8 +34,9 @@ There = Callable[[Sequence[Replica], int], Sequence[Replica]]
 class Resident:
     """A replica on this node: the object, and whose turn it is to change it."""
 
-    def __init__(self, target: Object, workers: Workers) -> None:
+    def __init__(self, target: Object, workers: Workers, durable: bool = False) -> None:
         self.object = target
+        self.durable = durable
         self.tracker = Tracker(vars(target), type(target).__name__)
         self.turn = Turn(workers)
         self.lane = Lane(workers)
@@ -130,15 +131,16 @@ class Stage:
             self.loop.call_later(LOOK, self._look)
 
 
-class Performance:
+class Performance(Given):
     """Performed whole, or without a trace."""
 
     def __init__(self, stage: Stage, resident: Resident, effect: Deliver, method: Method, envelope: Envelope) -> None:
+        super().__init__(effect.request.invocation, envelope)
         self.stage = stage
         self.resident = resident
         self.effect = effect
         self.method = method
-        self.envelope = envelope
+        self.seen: list[Seen] = []  # if it is durable: what its calls brought
         self.began = stage.loop.time()
         self.watched: Watched | None = None
         self.cancelled = False  # nobody waits for it any more
@@ -147,7 +149,6 @@ class Performance:
         self._undo = None if method.readonly else Undo(resident.tracker)
         self._calls: NestedCalls | None = None
         self._orb: NestedOrb | NestedAsyncOrb | None = None
-        self._chance: Random | None = None
 
     def start(self) -> "asyncio.Task[None] | None":
         """On the loop."""
@@ -302,7 +303,7 @@ class Performance:
         self.watched = self._calls = self._orb = None  # they know this instance: the collector would have to free it
         self.stage.done(self, Completed(self.effect.sid, ok, packed, ok and self.method.returns_value))
 
-    # what the method sees: from the request alone, so the same on every replica
+    # what the method sees
 
     @property
     def orb(self) -> "NestedOrb | NestedAsyncOrb":
@@ -314,20 +315,6 @@ class Performance:
     def received(self, effect: Received, why: str) -> None:
         if self._calls is not None:
             self._calls.received(effect, why)
-
-    def _random(self) -> Random:
-        if self._chance is None:
-            self._chance = Random(str(self.effect.request.invocation))
-        return self._chance
-
-    def now(self) -> float:
-        return self.envelope.time
-
-    def random(self) -> float:
-        return self._random().random()
-
-    def uuid(self) -> UUID:
-        return UUID(int=self._random().getrandbits(128), version=4)
 
 
 class _InTurns:
