@@ -1,9 +1,13 @@
 """What tests of several rooms need."""
 
+import os
 import random
 import socket
 
 import pytest
+
+# as framework.net does it, for tests that import gRPC first: else it meddles with forks (docs/state.md)
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 
 @pytest.fixture

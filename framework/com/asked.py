@@ -9,7 +9,7 @@ from framework.com.check import MANY, clock_limit, is_plain
 from framework.com.events import Session, Submit
 from framework.com.instance import Instance
 from framework.com.messages import Kind, Transmission
-from framework.errors import BadRequest
+from framework.errors import BadRequest, Unavailable
 from framework.ids import Replica, Sid, check_name
 
 if TYPE_CHECKING:
@@ -80,6 +80,10 @@ class Asked:
         if not 0 <= event.done <= (event.call if caller is None else 0):
             raise BadRequest(f"done {event.done} of call {event.call}: a client has no answers to calls after this one")
         for session in event.sessions if caller is None else ():
+            if session.view > self._com.view:
+                raise Unavailable(
+                    f"the session has been in view {session.view}, {self._com.node} is still in view {self._com.view}"
+                )
             why = self._com.checker.bad_context(session.context) or self._not_sent(session)
             if why or not 0 <= session.clock < clock_limit(self._com.clock):
                 raise BadRequest(f"session {session.after!r}: {why or f'clock {session.clock} is out of range'}")

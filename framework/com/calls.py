@@ -166,7 +166,7 @@ class Calls:
         if caller is None or caller.after is None:
             return None
         group, what = caller.after
-        return Session(caller.knows(self.com.known), self.com.clock, f"{group} {what}")
+        return Session(caller.knows(self.com.known), self.com.clock, f"{group} {what}", self.com.view)
 
     def _forget_below(self, session: Caller, done: int) -> None:
         """The client does not want the answers of these calls, also those that it never collected."""

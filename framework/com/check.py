@@ -99,6 +99,19 @@ class Checker:
                     self._context(message.context, where)
                     self._context(message.joins, where)
 
+    def brought(self, frame: Frame, clock: int) -> None:
+        """A request that came by another way than from its origin; it may be for any replica."""
+        where = _Where(frame, clock_limit(clock))
+        where.index = 0
+        for m in frame.messages:
+            if isinstance(m, Request):
+                self._known_origin(m, where)
+                self._contents(m, where)
+
+    def _known_origin(self, m: Request, where: _Where) -> None:
+        if node_of(m.group.replica) not in self.directory.nodes or m.target not in self._replicas:
+            raise BadMessage(f"{where}: {m.group} to {m.target!r}: no such node or replica")
+
     def _addressed(self, m: Request | Cancel, source: Node, where: _Where) -> None:
         """From the origin of its group, to a replica here."""
         if node_of(m.group.replica) != source:
@@ -108,6 +121,17 @@ class Checker:
 
     def _request(self, m: Request, source: Node, where: _Where, arrived: Arrivals | None) -> None:
         self._addressed(m, source, where)
+        self._contents(m, where)
+        seq = next(d.seq for d in m.dests if d.replica == m.target)
+        expected = arrived[source, m.target] + 1 if arrived is not None else seq
+        if m.context:
+            self._no_future(m, source, seq, where)
+        if seq != expected:
+            raise BadMessage(f"{where}: request {seq} from {source} to {m.target}; {expected} is the next expected")
+        if arrived is not None:
+            arrived[(source, m.target)] = seq
+
+    def _contents(self, m: Request, where: _Where) -> None:
         if m.target not in (d.replica for d in m.dests):
             raise BadMessage(f"{where}: target {m.target} is not among its destinations")
         self._group(m.dests, m.parts, m.number, where)
@@ -120,14 +144,6 @@ class Checker:
         self._context(m.context, where)
         if m.ordered != self.directory.needs_agreement(m.dests, m.parts):
             raise BadMessage(f"{where}: says ordered {m.ordered} of {[str(p.footprint) for p in m.parts]}")
-        seq = next(d.seq for d in m.dests if d.replica == m.target)
-        expected = arrived[source, m.target] + 1 if arrived is not None else seq
-        if m.context:
-            self._no_future(m, source, seq, where)
-        if seq != expected:
-            raise BadMessage(f"{where}: request {seq} from {source} to {m.target}; {expected} is the next expected")
-        if arrived is not None:
-            arrived[(source, m.target)] = seq
 
     def _no_future(self, m: Request, source: Node, seq: int, where: _Where) -> None:
         if len({at for at, _ in m.context}) < len(m.context):

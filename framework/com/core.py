@@ -13,6 +13,7 @@ import msgspec
 
 from framework.com.calls import Calls
 from framework.com.check import Checker
+from framework.com.check_word import WordChecker
 from framework.com.context import Known
 from framework.com.events import (
     Again,
@@ -104,6 +105,7 @@ class Com:
         self._local: deque[AnyMessage] = deque()
         self._effects: list[AnyEffect] = []
         self.checker = Checker(node, directory)
+        self.word_checker = WordChecker(self.checker, self.lives)
         self._handlers: dict[type[Any], Callable[[Any, float], None]] = {
             Arrived: self._arrived,
             Writable: self._writable,
@@ -199,8 +201,7 @@ class Com:
             raise BadMessage(f"frame from {event.peer!r}, which is not a member of view {self.view}")
         frame = decode(event.data, event.peer)
         if not isinstance(frame, Frame):
-            if frame.source != event.peer:
-                raise BadMessage(f"a word from {event.peer} says it comes from {frame.source!r}")
+            self.word_checker.word(frame, event.peer, self.clock)
             self.member.word(frame, now)
             return
         self.checker.frame(frame, event.peer, self.clock)

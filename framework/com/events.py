@@ -34,6 +34,7 @@ class Session(msgspec.Struct, frozen=True, array_like=True):
     context: WireContext
     clock: int
     after: str  # what it includes: "GROUP sent" or "GROUP received"
+    view: int = 1  # it names nothing at nodes that had departed by then
 
 
 class Submit(Event):

@@ -69,6 +69,7 @@ class Membership:
         self._wished_at: float | None = None  # since when a change is wanted and nobody makes it
         self._promised_at = float("-inf")
         self._told: dict[Node, float] = {}
+        self._outside: dict[Node, float] = {}  # members that have not taken the view: when they were heard
 
     @property
     def view(self) -> View:
@@ -89,7 +90,7 @@ class Membership:
         self.suspects = self.detector.look(now)
         self._isolation()
         self.outsiders = {n: o for n, o in self.outsiders.items() if now - o.heard_at < 2 * self.patience}
-        if self.isolated and self._all_outside():
+        if self.isolated and self._all_outside(now):
             self._out(f"a majority of view {self.view.version} is lost: all begin anew", self.view)
             return
         leaving = self._leaving()
@@ -101,11 +102,12 @@ class Membership:
         else:
             self._wished_at = None
 
-    def _all_outside(self) -> bool:
+    def _all_outside(self, now: float) -> bool:
         """Is everybody there, but only outside, or in the same case? Then nobody can decide anything, and there is
         nobody else who could have decided something."""
         heard = set(self.view.members) - self.suspects
-        return all(n in heard or n in self.outsiders for n in self.com.directory.nodes)
+        outside = {n for n, at in self._outside.items() if now - at < 2 * self.patience} | self.outsiders.keys()
+        return all(n in heard or n in outside for n in self.com.directory.nodes)
 
     def _leaving(self) -> frozenset[Node]:
         """Who is suspected or shall go; and who has a new incarnation, so that the old one is over."""
@@ -262,6 +264,7 @@ class Membership:
 
     def _hello(self, word: Hello, now: float) -> None:
         if self.view.incarnation(word.source) == word.incarnation and self.view.life(word.source) is not None:
+            self._outside[word.source] = now
             self._tell_decision(word.source, now)
         else:
             self.outsiders[word.source] = Outside(word.incarnation, now, word.holds)

@@ -2,6 +2,7 @@
 nothing but pauses. Each run ends with its traces before the oracle, which also says that nobody who has ended is still
 a member, and that who came back has its state."""
 
+import signal
 import threading
 import time
 from contextlib import ExitStack, contextmanager
@@ -14,6 +15,8 @@ from framework.orb.messages import Change
 from framework.testing import cluster
 from objects.bank import Bank
 from tests.cli.run_obo import obo
+from tests.cluster.processes import Process
+from tests.orb.cluster import toml
 
 TIMEOUT = 30.0  # of calls
 WAIT = 60.0  # for anything that must happen in the end
@@ -148,6 +151,37 @@ def test_all_nodes_are_restarted_one_after_the_other(tmp_path):
         verdict = c.verify(WAIT)
         assert not verdict.crashed and verdict.adopted >= 3
         print(f"longest pause: {load.pause():.2f} s")
+
+
+def test_of_two_replicas_both_are_a_majority(tmp_path):
+    """While one of them is away, calls wait, also those under way when it was lost: no error, nothing twice."""
+    with cluster({"bank": Bank}, 3, processes=True, on={"bank": ["n1", "n2"]}, trace=tmp_path) as c:
+        with loaded(c, "n3") as load:
+            c.crash("n2")
+            until(lambda: ready(c, "n1", "n3"), "the others do not go on alone")
+            stuck = load.done
+            time.sleep(0.5)
+            assert load.done <= stuck + 1, "one of two is no majority"
+            c.restart("n2")
+            load.more()
+            c.stop("n1")
+            c.restart("n1")
+            load.more()
+        assert balances(c, load) == [load.done] * 2
+        c.verify(WAIT)
+
+
+def test_a_node_that_waits_for_others_says_for_whom(ports, tmp_path):
+    config = tmp_path / "cluster.toml"
+    config.write_text(toml(ports(3)))
+    process = Process("n2", config, tmp_path)
+    try:
+        process.hears("to be a member of the group: n1, n3 have not been heard")
+        process.send(signal.SIGTERM)
+        assert process.wait() == 0
+    finally:
+        process.process.kill()
+        process.wait()
 
 
 def test_a_member_is_evicted_and_another_leaves(tmp_path):

@@ -314,7 +314,7 @@ def unchanged(council: Council, node: Node, peer: Node, data: bytes, says: str =
 
 FAR = View(1 << 40, FIVE, (1,) * 5, (1,) * 5)
 NONSENSE = {
-    "in the name of another": (N2, Hello(N3, 1), "a word from n2 says it comes from 'n3'"),
+    "in the name of another": (N2, Hello(N3, 1), "from n2: says it comes from 'n3'"),
     "from an unknown node": (Node("x9"), Hello(Node("x9"), 1), "'x9', which is not a member"),
     "from itself": (N1, Hello(N1, 1), "'n1', which is not a member"),
     "a decision far ahead": (N2, Decided(N2, Decision(FAR)), "was decided, but n1 is in view 1"),

@@ -76,3 +76,35 @@ def test_many_seeds_without_a_violation() -> None:
     """A smaller range than ``make sim`` runs, for every change."""
     for seed in range(250):
         assert run(seed).verdict.violations == [], f"obo sim --seed {seed}"
+
+
+FOUND_WHERE_THE_GROUP_CHANGES = [
+    (26, "two replicas began with a state of their own, because one took its state while the next view was decided"),
+    (33, "a request of a departed origin was taken for one to the new life of a replica"),
+    (34, "a call was refused at one replica of the caller, and waited for at the other"),
+    (39, "the order of an object that had lost its state was compared with the one from before"),
+    (47, "what a void request stood for was forgotten with it"),
+    (65, "an instance waited for a replica whose state waited for the instance to end"),
+    (75, "a request that the flush brought was taken for delivered"),
+    (81, "a call that lost its destination was given up before a call back, at one replica, and after it at another"),
+    (87, "a read was sent again to replicas it was not meant for"),
+    (125, "a replica that never had a state was waited for"),
+    (194, "marks of a life that has ended were refused"),
+    (294, "two nodes that had suspected each other were frozen for good"),
+    (310, "an old state was taken up while the newer one was only away"),
+    (317, "a call was given up though a replica that joins could still answer"),
+    (434, "a state was ahead of a request that went only to the replica that took it"),
+    (575, "a request that was agreed got a predecessor with a higher stamp"),
+]
+
+
+@pytest.mark.parametrize(("seed", "what"), FOUND_WHERE_THE_GROUP_CHANGES, ids=lambda v: str(v))
+def test_a_fault_of_the_group_stays_away(seed: int, what: str) -> None:
+    assert run(seed, Options(faults="all")).verdict.violations == []
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_worlds_whose_group_changes(first: int) -> None:
+    """``obo sim --seeds 0:3000 --faults all`` runs more of them."""
+    for seed in range(first, first + 10):
+        assert run(seed, Options(faults="all")).verdict.violations == [], f"seed {seed}"
