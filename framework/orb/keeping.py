@@ -37,8 +37,9 @@ def close(life: "Life") -> dict[Replica, Remains]:
     Replicas that had none are left out, and those with a state that nobody can make whole."""
     com, tracing = life.com, life.tracing
     spoiled = {c.sid.replica for c in life.dispatch.last() if not _complete(life, c)}
+    spoiled |= {r for r in life.residents if _half_done(life, r)}
     for replica in spoiled:
-        log.warning("the state of %s is not kept: a call that it had made was still open", replica)
+        log.warning("the state of %s is not kept: a call was open that would be half in it", replica)
     remains = {}
     for replica, resident in life.residents.items():
         if replica not in com.unready and replica not in spoiled:
@@ -61,6 +62,13 @@ def _complete(life: "Life", done: Completed) -> bool:
     if life.tracing is not None:
         life.tracing.effect(Ended(done.sid, replica, instance.invocation, done.ok))
     return True
+
+
+def _half_done(life: "Life", at: Replica) -> bool:
+    """Has a call ended that came back to an instance which is still running? That one is undone, the call cannot be."""
+    running = {i.invocation for i in life.com.instances.values() if i.sid.replica == at}
+    done = (request.invocation for request in life.residents[at].recent.requests())
+    return any(i.ancestor(n) in running for i in done for n in range(1, len(i.path))) if running else False
 
 
 async def keep(life: "Life", remains: dict[Replica, Remains]) -> dict[Replica, Held]:
