@@ -8,6 +8,7 @@ import pytest
 
 from framework.errors import OboError, Unavailable
 from framework.orb.durable import journaling
+from framework.store import Journal
 from framework.testing import cluster
 from tests.cluster.accounts import Caller, Notes, Vault
 from tests.cluster.test_membership import ready, until
@@ -179,4 +180,73 @@ def test_a_journal_that_is_long_becomes_a_snapshot_under_load(tmp_path, monkeypa
             load.more()
         assert not load.unknown
         assert totals(c) == [load.done] * 3
+        c.verify(WAIT)
+
+
+def test_nobody_is_told_of_what_is_not_on_disk(tmp_path, monkeypatch):
+    gate = threading.Event()
+    gate.set()
+    sync = Journal.sync
+
+    def slow(journal):
+        assert gate.wait(WAIT)
+        sync(journal)
+
+    monkeypatch.setattr(Journal, "sync", slow)
+    with cluster({"vault": Vault}, 3, trace=tmp_path) as c:
+        vault = c.connect(timeout=WAIT).object(Vault, "vault")
+        vault.deposit("ann", 1)
+        gate.clear()
+        later = [vault.deposit.submit("ann", 1) for _ in range(5)]
+        until(lambda: vault.balance.with_(stale=True)("ann") == 6, "compatible deposits are performed at once")
+        balance = vault.balance.submit("ann")  # conflicts: it must not tell of them
+        time.sleep(0.3)
+        assert not any(f.done() for f in (*later, balance))
+        gate.set()
+        assert [f.result() for f in later] == [None] * 5 and balance.result() == 6
+        c.verify(WAIT)
+
+
+def test_a_node_whose_disk_refuses_stops_and_the_others_go_on(tmp_path, monkeypatch):
+    full = threading.Event()
+    sync = Journal.sync
+
+    def refuses(journal):
+        if full.is_set() and journal.replica == "vault@n2":
+            raise OSError(28, "No space left on device")
+        sync(journal)
+
+    monkeypatch.setattr(Journal, "sync", refuses)
+    with cluster({"vault": Vault}, 3, trace=tmp_path) as c:
+        with Deposits(c) as load:
+            full.set()
+            until(lambda: ready(c, "n1", "n3"), "the others do not go on")
+            load.more()
+            full.clear()
+            c.crash("n2")
+            c.restart("n2")
+            until(lambda: ready(c, *c.nodes), "n2 is not back")
+            load.more()
+        assert not load.unknown
+        assert totals(c) == [load.done] * 3
+        c.verify(WAIT)
+
+
+@pytest.mark.parametrize("homes", [["n2", "n3"], ["n1", "n2", "n3"]])
+def test_durable_replicas_that_were_cut_off_and_then_killed(tmp_path, homes):
+    """What is held in memory and what is on disk are the same."""
+    with cluster({"vault": Vault}, 3, on={"vault": homes}, trace=tmp_path) as c:
+        with Deposits(c) as load:
+            for other in ("n1", "n2"):
+                c.cut("n3", other)
+            until(lambda: ready(c, "n1", "n2"), "the majority does not go on alone")
+            c.heal()
+            until(lambda: ready(c, *c.nodes), "n3 is not back")
+            load.more()
+            for name in c.nodes:
+                c.crash(name)
+            restart_all(c, c.nodes)
+            load.more()
+        assert not load.unknown
+        assert totals(c) == [load.done] * len(homes)
         c.verify(WAIT)
