@@ -53,6 +53,7 @@ class Disk:
 
     async def remember(self, version: int, ready: list[Replica]) -> None:
         """Returns when it is on disk that this node is in this view, and that these replicas have a state on disk."""
+        version = max(version, self.note.version)
         self.note = Note(version, {**self.note.replicas, **dict.fromkeys(ready, version)})
         await self._store.remember(encode(self.note))
 

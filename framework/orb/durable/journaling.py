@@ -155,7 +155,11 @@ class Journaling:
         taken = capture(resident.object)
         self._bytes[replica] = 0
         chunks = _chunks(self._head(resident, part, ticket), taken.chunks, taken.close)
-        done = self._disk.adopting[replica] = journal.adopt(chunks)
+        try:
+            done = self._disk.adopting[replica] = journal.adopt(chunks)
+        except Exception as error:
+            self._fail(error)
+            return
         self._start(self._adopted(replica, done))
 
     async def _adopted(self, replica: Replica, done: "asyncio.Future[None]") -> None:
@@ -170,7 +174,8 @@ class Journaling:
     def has(self, replica: Replica) -> None:
         """It has a state, and that is on disk."""
         self._safe.add(replica)
-        self.remember()
+        if not self._dispatch.stopped:
+            self.remember()
 
 
 def _chunks(head: Head, chunks: Callable[[], Iterator[bytes]], close: Callable[[], None]) -> Iterator[bytes]:
