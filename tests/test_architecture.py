@@ -44,8 +44,8 @@ LEVELS: dict[str, int] = {
     "": 6,  # framework/__init__.py: public names
     "analytics": 7,
     "testing": 7,
-    "bench": 7,
-    "cli": 8,
+    "bench": 8,
+    "cli": 9,
 }
 
 

@@ -2,7 +2,6 @@
 
 import os
 import queue
-import signal
 import socket
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import msgspec
 
 from framework.bench.load import Measured, Order
 from framework.errors import Unavailable
+from framework.testing.undisturbed import undisturbed
 
 READY = 30.0  # seconds in which a process must say that it is
 END = 5.0
@@ -123,18 +123,8 @@ NODES = ("n1", "n2", "n3")
 
 
 def _start(stack: ExitStack, process: Process) -> Process:
-    """A signal in the midst of this would leave a process that nobody knows: it is kept until it is safe."""
-    came: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
+    with undisturbed():
         return stack.enter_context(process)
-    usual = {n: signal.signal(n, lambda number, _: came.append(number)) for n in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        return stack.enter_context(process)
-    finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
-        for late in came:
-            signal.raise_signal(late)
 
 
 def start_nodes(stack: ExitStack, directory: Path) -> System:

@@ -105,12 +105,54 @@ def rpc(
         find()
         profiling = m.Profile(profile, profile_format.value, max(5.0, plan.seconds))
     console = Console(stderr=True)
-    with _ended_cleanly(), _bar(console) as progress:
+    with ended_cleanly(), _bar(console) as progress:
         task = progress.add_task("starting", total=m.reports(plan, profiling))
         result = m.measure(plan, lambda what: progress.update(task, advance=1, description=what), profiling)
     result.machine = machine()
     show(result)
     _write(json, result, console)
+
+
+@app.command()
+def membership(
+    json: Annotated[Path | None, typer.Option(help="Write the result to this file.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A fast look: 3 nodes, 1 MB, 1 s before and after each event.")
+    ] = False,
+    nodes: Annotated[str | None, typer.Option(metavar="N,N", help="How many; one run for each. [3,5]")] = None,
+    state_mb: Annotated[int | None, typer.Option(min=0, max=1000, help="State of the last rejoin. [100]")] = None,
+    clients: Annotated[int | None, typer.Option(min=1, max=64, help="Each has a home of its own. [4]")] = None,
+    seconds: Annotated[float | None, typer.Option(min=0.1, help="Before and after each event. [3]")] = None,
+) -> None:
+    """What clients notice when nodes leave, crash, hang and come back under load: pauses, errors, losses.
+
+    Ends with 0 also where a target is missed: this is a measurement, not a test. docs/bench.md says how to read it.
+    """
+    from framework.bench import membership as m
+    from framework.cli.membership_table import show
+
+    usual = m.Plan(nodes=(3,), state_mb=1, seconds=1.0) if quick else m.Plan()
+    asked = {"nodes": _numbers(nodes), "state_mb": state_mb, "clients": clients, "seconds": seconds}
+    plan = msgspec.structs.replace(usual, **{name: value for name, value in asked.items() if value is not None})
+    m.check(plan)
+    if json is not None:
+        _check_writable(json)
+    console = Console(stderr=True)
+    with ended_cleanly(), _bar(console) as progress:
+        task = progress.add_task("starting", total=m.reports(plan))
+        result = m.measure(plan, lambda what: progress.update(task, advance=1, description=what))
+    result.machine = machine()
+    show(result)
+    _write(json, result, console)
+
+
+def _numbers(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(int(word) for word in text.split(","))
+    except ValueError:
+        raise BadRequest(f"--nodes {text}: write numbers, for example 3,5") from None
 
 
 def _parts(only: str | None, every: Sequence[str]) -> list[str] | None:
@@ -126,7 +168,7 @@ def _parts(only: str | None, every: Sequence[str]) -> list[str] | None:
 
 
 @contextmanager
-def _ended_cleanly() -> Iterator[None]:
+def ended_cleanly() -> Iterator[None]:
     """SIGTERM ends the processes of the benchmark as Ctrl-C does."""
 
     def leave(number: int, _frame: object) -> None:

@@ -32,6 +32,7 @@ COMMANDS = (
     "verify",
     "fig9",
     "bench",
+    "soak",
 )
 
 app = typer.Typer(

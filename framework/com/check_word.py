@@ -12,6 +12,7 @@ from framework.com.words import (
     Accept,
     AnyWord,
     Ballot,
+    Behind,
     Decided,
     Decision,
     Excluded,
@@ -42,7 +43,7 @@ class WordChecker:
             self._decision(word.decision, where, clock)
         elif isinstance(word, Excluded):
             self._view(word.view, where)
-        else:
+        elif not isinstance(word, Behind):
             self._ballot(word.ballot, where)
             if isinstance(word, Prepare):
                 self._prepare(word, where)

@@ -31,6 +31,7 @@ from framework.com.words import (
     Accepted,
     AnyWord,
     Ballot,
+    Behind,
     Decided,
     Decision,
     Excluded,
@@ -69,6 +70,8 @@ class Membership:
         self._wished_at: float | None = None  # since when a change is wanted and nobody makes it
         self._promised_at = float("-inf")
         self._told: dict[Node, float] = {}
+        self._shunned: set[Node] = set()  # who is left out because it is not heard here would be so again at once
+        self._refused: dict[Node, float] = {}  # until when nobody tries again to let it in
         self._outside: dict[Node, float] = {}  # members that have not taken the view: when they were heard
 
     @property
@@ -197,6 +200,8 @@ class Membership:
         if frame.view > view.version:
             if len(self.later) < KEPT:
                 self.later.append(event)
+            if self._may_tell(peer, now):  # who decided it may not be there any more to tell
+                self._say(peer, Behind(self.com.node, self.com.lives.mine, view.version), now)
             return True
         if peer in self.frozen:
             if len(self.frozen[peer]) < KEPT:
@@ -241,7 +246,7 @@ class Membership:
             self._tell_stranger(word.source, word.life, now)
         elif word.version < self.view.version:
             self._tell_decision(word.source, now)
-        elif word.version == self.view.version:
+        elif word.version == self.view.version and not isinstance(word, Behind):
             self.detector.heard(word.source, now)
             self._vote(word, now)
 
@@ -263,6 +268,9 @@ class Membership:
                 self._count_accepted(self.attempt, now)
 
     def _hello(self, word: Hello, now: float) -> None:
+        self._shunned.discard(word.source)
+        if now < self._refused.get(word.source, now):
+            return
         if self.view.incarnation(word.source) == word.incarnation and self.view.life(word.source) is not None:
             self._outside[word.source] = now
             self._tell_decision(word.source, now)
@@ -288,6 +296,7 @@ class Membership:
             tuple(sorted(r for r in self.com.unready if r not in self.com.handover.committed)),
             self.com.handover.holds,
             tuple(sorted(self.suspects)),
+            tuple(sorted(self._shunned)),
             tuple(sorted((n, o.incarnation, o.holds) for n, o in self.outsiders.items())),
             self.accepted,
         )
@@ -355,6 +364,10 @@ class Membership:
         self._round, self._wished_at = 0, None
         self.last = decision
         self.unwanted -= set(decision.left)
+        self._shunned = (self._shunned | self.suspects & set(decision.left)) - set(decision.joined)
+        for node in decision.refused:
+            self._refused[node] = now + 20 * self.patience
+            self.outsiders.pop(node, None)
         for node in decision.joined:
             self.outsiders.pop(node, None)
         flush.install(self.com, decision)

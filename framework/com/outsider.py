@@ -12,15 +12,17 @@ from framework.com.events import AnyEffect, AnyEvent, Arrived, Effect, Tick, Tra
 from framework.com.link import Timing
 from framework.com.messages import Frame, encode
 from framework.com.view import Directory, Holding, View
-from framework.com.words import Decided, Hello, decode
+from framework.com.words import Decided, Decision, Hello, decode
 from framework.errors import BadMessage
 from framework.ids import Node, object_of
 
 
 class Admitted(Effect, frozen=True):
-    """It is a member: the com layer begins with this view."""
+    """It is a member: the com layer begins with this view. ``decision`` is to be its ``member.last``: others may have
+    to hear of it from this node."""
 
     view: View
+    decision: Decision | None = None
 
 
 class Outsider:
@@ -83,7 +85,7 @@ class Outsider:
             self.others[event.peer] = word
             self._heard_at[event.peer] = now
         elif isinstance(word, Decided) and self._meant(word.decision.view):
-            return [self._admit(word.decision.view)]
+            return [self._admit(word.decision.view, word.decision)]
         return []
 
     def _meant(self, view: View) -> bool:
@@ -114,6 +116,6 @@ class Outsider:
             tuple(sorted(self.directory.seeds(dict.fromkeys(members, version), unready, held))),
         )
 
-    def _admit(self, view: View) -> Admitted:
+    def _admit(self, view: View, decision: Decision | None = None) -> Admitted:
         self.admitted = True
-        return Admitted(view)
+        return Admitted(view, decision)

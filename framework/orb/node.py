@@ -35,7 +35,7 @@ from framework.com.link import Timing
 from framework.com.messages import Frame
 from framework.com.outsider import Admitted, Outsider
 from framework.com.view import View
-from framework.com.words import decode
+from framework.com.words import Decision, decode
 from framework.errors import BadMessage, BadRequest, OboError, Unavailable
 from framework.ids import Node as NodeName
 from framework.ids import Replica
@@ -128,9 +128,9 @@ class Node:
             if isinstance(effect, Transmit):
                 self.peers.lines[effect.peer].transmit(effect.data)
             elif isinstance(effect, Admitted) and self.disk is not None:
-                self._remembering = asyncio.ensure_future(self._remember(self.disk, effect.view))
+                self._remembering = asyncio.ensure_future(self._remember(self.disk, effect))
             elif isinstance(effect, Admitted):
-                self._admitted(effect.view)
+                self._admitted(effect.view, effect.decision)
 
     def arrived(self, peer: NodeName, data: bytes) -> None:
         self.feed(Arrived(peer, data))
@@ -169,21 +169,22 @@ class Node:
         self.outsider = Outsider(self.name, self._incarnation, self.config.directory, self.timing, self._version, holds)
         self._early.clear()
 
-    async def _remember(self, disk: Disk, view: View) -> None:
+    async def _remember(self, disk: Disk, admitted: Admitted) -> None:
         """It says nothing in a view before that is on disk: after a crash of all the next one has a higher number."""
         try:
-            await disk.remember(view.version, [])
+            await disk.remember(admitted.view.version, [])
         except OboError as error:
             self.fail(error)
         if self._stopping is None:
-            self._admitted(view)
+            self._admitted(admitted.view, admitted.decision)
 
-    def _admitted(self, view: View) -> None:
+    def _admitted(self, view: View, decision: Decision | None) -> None:
         try:
             life = Life(self, view, self._trace)
         except Exception as error:  # an object that cannot be made, or no room for a trace
             self.fail(error)
             return
+        life.com.member.last = decision or life.com.member.last
         self.outsider, self.member = None, life
         log.info("%s is a member of view %d: %s", self.name, view.version, ", ".join(view.members))
         life.begin()
@@ -220,8 +221,7 @@ class Node:
             if replica in self.held:
                 self.held[replica].spool.close()
             self.held[replica] = held
-        durable = was.journaled() if self.disk is not None else []
-        if lost := [r for r in durable if r not in self.held]:
+        if lost := [r for r in was.journaled() if r not in self.held]:
             self.fail(Unavailable(f"start the node again: it has the state of {', '.join(lost)} on disk alone"))
         if self._stopping is None:
             self._ask()

@@ -38,6 +38,7 @@ from framework.com.events import (
 from framework.com.messages import Request
 from framework.com.outsider import Admitted, Outsider
 from framework.com.view import Directory, Holding, View
+from framework.com.words import Decision
 from framework.errors import BadRequest, Unavailable
 from framework.ids import Node, Replica, Sid, object_of
 from framework.trace.files import Trace
@@ -149,10 +150,11 @@ class SimNode:
 
     # its lives
 
-    def live(self, directory: Directory) -> None:
+    def live(self, directory: Directory, decision: Decision | None = None) -> None:
         """It is a member from now on."""
         self.outsider = None
         self.com = Com(self.name, directory, self.world.timing, holds=[h.holding for h in self.held.values()])
+        self.com.member.last = decision or self.com.member.last
         self.view = directory.view
         self._begun, self._done = {}, []
         self.life = _life(self.view, self.name)
@@ -242,7 +244,7 @@ class SimNode:
         elif self.outsider is not None and isinstance(event, Arrived | Tick):
             for effect in self.outsider.step(event, self.world.now):
                 if type(effect) is Admitted:
-                    self.live(self.world.directory.at(effect.view))
+                    self.live(self.world.directory.at(effect.view), effect.decision)
                     self.world.transfers.begin(self)
                     self.world.transfers.sow(self)
                 elif type(effect) is Transmit:
@@ -258,7 +260,8 @@ class SimNode:
         try:
             effects = com.step(event, self.world.now)
         except (Unavailable, BadRequest) as error:
-            if type(event) is Submit and type(error) is Unavailable:
+            # a call that was refused while this node stood still may be collected afterwards
+            if type(event) is Collect or (type(event) is Submit and type(error) is Unavailable):
                 self.world.performer.refused(self, event)
             elif not isinstance(event, Evict | Depart | Give):  # these may come at a bad moment
                 raise

@@ -212,9 +212,10 @@ class Oracle(Replay):
         return True
 
     def _inherited(self, instance: Performed, place: Place) -> int:
-        """What conflicting instances knew that ended before this one started, on the same replica."""
+        """What conflicting instances knew that ended before this one started, on the same replica. The last ones first:
+        mostly they know what the others knew."""
         knows = 0
-        for other in place.performed:
+        for other in reversed(place.performed):
             if other.ended is not None and other.ended.committed and other.knows & ~knows:
                 if place.conflict(instance.footprint, other.footprint) and self._leaves_trace(other):
                     knows |= other.knows

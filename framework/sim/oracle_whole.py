@@ -1,8 +1,6 @@
 """Rules about a whole run, read from what the oracle has replayed: one order (A3), equal states (A7), nothing left over
 (A8), and that compatible calls do not wait for each other."""
 
-from itertools import combinations
-
 from framework.sim.oracle_views import named
 from framework.sim.verdict import Facts, Performed, Place
 
@@ -24,10 +22,8 @@ def _agreement(run: Facts) -> None:
         done = place.performed
         positions = {p.group.act: n for n, p in enumerate(done) if p.group is not None}
         others = [(other, at) for other, at in judged if not at.keys().isdisjoint(positions)]
-        for i, j in combinations(range(len(done)), 2):
-            if j < place.adopted:
-                continue  # the order of the donor
-            a, b = done[i], done[j]
+        pairs = ((a, b) for i, a in enumerate(done) for b in done[max(i + 1, place.adopted) :])
+        for a, b in pairs:  # what it adopted has the order of the donor
             run.verdict.pairs += 1
             if not place.conflict(a.footprint, b.footprint):
                 continue

@@ -61,9 +61,13 @@ class Member(Protocol):
 class Cluster:
     """Made by ``cluster``; everything starts in ``with`` and has ended after it."""
 
-    def __init__(self, plan: Plan, processes: bool, directory: Path | None, ready: float) -> None:
+    def __init__(
+        self, plan: Plan, processes: bool, directory: Path | None, ready: float, links: bool, traces: bool
+    ) -> None:
         self._plan = plan
         self._processes = processes
+        self._with_links = links
+        self._with_traces = traces
         self._ready = ready
         self._members: dict[str, Member] = {}
         self._links: dict[tuple[str, str], Forwarder] = {}
@@ -121,6 +125,8 @@ class Cluster:
 
     async def _views(self) -> dict[str, dict[str, str]]:
         """Where each node binds and dials: itself where it is, its peers behind forwarders."""
+        if not self._with_links:
+            return {name: dict(self.addresses) for name in self.nodes}
         views = {name: {name: self.addresses[name]} for name in self.nodes}
         for here, there in permutations(self.nodes, 2):
             host, _, port = self.addresses[there].rpartition(":")
@@ -135,7 +141,7 @@ class Cluster:
             return NodeInside(name, self._plan.config(addresses, self.directory), self.directory, self._background)
         file = self.directory / f"{name}.toml"
         file.write_text(self._plan.toml(addresses), encoding="utf-8")
-        return NodeProcess(name, file, self.directory, reaper)
+        return NodeProcess(name, file, self.directory, reaper, self._with_traces)
 
     def _traces(self, name: str) -> list[Path]:
         """One for each life of a node."""
@@ -215,6 +221,8 @@ class Cluster:
     def _between(self, a: str, b: str) -> list[Forwarder]:
         if self._find(a) is self._find(b):
             raise BadRequest(f"there is no link from {a} to itself")
+        if not self._with_links:
+            raise BadRequest("this cluster was made with links=False: its nodes reach each other directly")
         return [self._links[a, b], self._links[b, a]]
 
     def _close_links(self) -> None:
@@ -236,10 +244,10 @@ class Cluster:
 
     # the end
 
-    def look(self, node: str) -> dict[str, Any]:
+    def look(self, node: str, timeout: float = _PATIENCE) -> dict[str, Any]:
         """What ``obo status`` says of a node, whether it is a member or not."""
         told: dict[str, Any] = ask_node(
-            self.addresses[self._running(node).name], Look(1, "status"), _PATIENCE, **self._plan.access(self.directory)
+            self.addresses[self._running(node).name], Look(1, "status"), timeout, **self._plan.access(self.directory)
         )
         return told
 
@@ -270,6 +278,8 @@ class Cluster:
         """Heal all links, let the nodes finish, stop them, and judge their traces by the definitions.
 
         AssertionError names what was broken. The same as ``obo verify`` on the cluster's directory."""
+        if not self._with_traces:
+            raise BadRequest("this cluster was made with traces=False: there is nothing to verify")
         self.verified = True
         self.heal()
         alive = [m for m in self._members.values() if m.alive]
@@ -306,6 +316,8 @@ def cluster(
     tls: bool = False,
     ready: float = READY,
     suspect_after: float | None = None,
+    links: bool = True,
+    traces: bool = True,
 ) -> Cluster:
     """Nodes with these objects, for a ``with`` statement.
 
@@ -313,10 +325,13 @@ def cluster(
     lives; on all, if not said. ``processes``: each node is a process, started by ``obo serve``, which imports the
     classes. ``trace``: a directory for traces, logs and configuration; without it they go when the cluster ends.
     ``tls``: with certificates for all and a token for clients. ``ready``: seconds that the nodes have to start.
-    ``suspect_after``: seconds of silence after which the others go on without a node; else as for ``obo serve``."""
-    return Cluster(
-        Plan(objects, nodes, on, tls, suspect_after), processes, Path(trace) if trace is not None else None, ready
-    )
+    ``suspect_after``: seconds of silence after which the others go on without a node; else as for ``obo serve``.
+    ``links=False``: nodes reach each other directly, nothing can be cut; ``traces=False``: processes write none. Both
+    are for measurements."""
+    if not (traces or processes):
+        raise BadRequest("traces=False is for processes=True")
+    plan = Plan(objects, nodes, on, tls, suspect_after)
+    return Cluster(plan, processes, Path(trace) if trace is not None else None, ready, links, traces)
 
 
 async def _set(links: Sequence[Forwarder], state: State) -> None:

@@ -4,11 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 from framework.errors import Unavailable
 from framework.testing import reaper
+from framework.testing.undisturbed import undisturbed
 
 DRAIN = 10.0  # seconds that SIGTERM leaves to what is in flight
 _LAST_LINES = 30
@@ -20,6 +22,7 @@ class Reaper:
     def __init__(self) -> None:
         words = [sys.executable, "-I", "-S", reaper.__file__]
         self._process = subprocess.Popen(words, stdin=subprocess.PIPE, encoding="ascii", process_group=0)
+        self._mutex = threading.Lock()  # nodes may be started and ended by several threads
 
     def watch(self, pid: int) -> None:
         self._say(f"+{pid}\n")
@@ -29,8 +32,9 @@ class Reaper:
 
     def _say(self, line: str) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(line)
-        self._process.stdin.flush()
+        with self._mutex:
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
 
     def close(self) -> None:
         assert self._process.stdin is not None
@@ -39,18 +43,18 @@ class Reaper:
 
 
 class NodeProcess:
-    def __init__(self, name: str, config: Path, trace: Path, reaper: Reaper) -> None:
+    def __init__(self, name: str, config: Path, trace: Path, reaper: Reaper, traced: bool = True) -> None:
         self.name = name
         self._reaper = reaper
         self._log = trace / f"{name}.log"
         self._words = [sys.executable, "-m", "framework.cli.main", "serve", "--node", name, "--drain", str(DRAIN)]
-        self._words += ["--config", str(config), "--trace", str(trace)]
+        self._words += ["--config", str(config), *(["--trace", str(trace)] if traced else [])]
         self._log.write_bytes(b"")
         self._begin()
 
     def _begin(self) -> None:
         self._said = self._log.stat().st_size  # of earlier starts
-        with self._log.open("ab") as log:
+        with self._log.open("ab") as log, undisturbed():
             self._process = subprocess.Popen(
                 self._words,
                 env=_environment(),
@@ -59,8 +63,8 @@ class NodeProcess:
                 stderr=subprocess.STDOUT,
                 process_group=0,
             )
-        self._reaper.watch(self.pid)
-        self.alive = True
+            self._reaper.watch(self.pid)
+            self.alive = True
 
     def restart(self) -> None:
         """Another process in the place of one that has ended."""

@@ -11,7 +11,7 @@ def surroundings(**more):
     return {**os.environ, "PYTHONIOENCODING": "utf-8", "PYTHONPATH": os.getcwd(), **more}
 
 
-def obo(*words, cwd=None, **environment):
+def obo(*words, cwd=None, timeout=120, **environment):
     return subprocess.run(
         [*COMMAND, *map(str, words)],
         cwd=cwd,
@@ -19,5 +19,5 @@ def obo(*words, cwd=None, **environment):
         capture_output=True,
         encoding="utf-8",
         check=False,
-        timeout=120,
+        timeout=timeout,
     )

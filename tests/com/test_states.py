@@ -146,7 +146,10 @@ DRIVE: dict[tuple[str, str], tuple[Step, Step]] = {
     ("changing", "the attempt comes to nothing"): (attempting, fail_and_try_again),
     ("changing", "a view with it was decided"): (promised, decide_with),
     ("changing", "too few are heard"): (promised, lambda s: s.miss(N3, N4, N5)),
-    ("changing", "a view without it was decided"): (promised, lambda s: s.tell(N2, Decided(N2, Decision(WITHOUT)))),
+    ("changing", "a view without it was decided"): (
+        promised,
+        lambda s: s.tell(N2, Decided(N2, Decision(WITHOUT, (N1,)))),
+    ),
     ("isolated", "enough are heard again"): (isolated, stop_missing),
     ("isolated", "enough are heard again, and it has promised"): (promised_and_isolated, stop_missing),
     ("isolated", "a view with it was decided"): (promised_and_isolated, decide_with),

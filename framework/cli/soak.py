@@ -1,0 +1,66 @@
+"""``obo soak``: does the group bear what happens to nodes? Real processes, random faults, a sum that must stay."""
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from framework.cli.bench import ended_cleanly
+
+if TYPE_CHECKING:
+    from framework.bench.soak_group import Report, Soak
+
+
+def run(
+    minutes: Annotated[float, typer.Option(min=0.05, help="How long faults go on.")] = 10.0,
+    nodes: Annotated[int, typer.Option(min=3, max=15, help="How many; fewer than half are away at a time.")] = 5,
+    seed: Annotated[int | None, typer.Option(help="Which faults; chosen by the clock and told, if not given.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep traces and logs here; else they go at the end.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The result as one JSON object on stdout.")] = False,
+) -> None:
+    """Real nodes on loopback under load, one killed, stopped or left hanging every few seconds.
+
+    Ends with 0 if clients saw no error, the sum is right at every replica, all states are equal and the traces break no
+    definition; with 1 otherwise. docs/testing.md says more."""
+    from framework.bench.soak_group import Plan, soak
+
+    plan = Plan(minutes * 60.0, nodes, int(time.time()) if seed is None else seed)
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(20), TimeElapsedColumn())
+    with ended_cleanly(), Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(f"seed {plan.seed}: starting", total=plan.seconds)
+
+        def progress(soak: "Soak") -> None:
+            away = " ".join(f"{node} {kind}" for node, kind in sorted(soak.away.items()))
+            bad = f", {len(soak.errors)} ERRORS" if soak.errors else ""
+            what = f"{sum(soak.faults.values())} faults, {soak.calls} calls{bad} [{away}]"
+            bar.update(task, completed=soak.elapsed, description=what.replace("[", r"\["))
+
+        said = soak(plan, trace, progress)
+    if as_json:
+        print(msgspec.json.encode(said).decode())
+    else:
+        show(said, trace)
+    raise typer.Exit(1 if said.problems else 0)
+
+
+def show(said: "Report", trace: Path | None) -> None:
+    faults = ", ".join(f"{kind} {count}" for kind, count in said.faults.items())
+    print(f"seed {said.seed}: {said.nodes} nodes, {said.seconds:g} s, faults: {faults}")
+    print(
+        f"{said.calls} calls, the longest {said.longest_s:.2f} s; {said.views} views, {said.adopted} states handed on"
+    )
+    for problem in said.problems:
+        print(f"problem: {problem}", file=sys.stderr)
+    if said.problems:
+        kept = f"traces and logs are in {trace}" if trace is not None else f"--seed {said.seed} --trace DIR keeps them"
+        print(f"{len(said.problems)} problems; {kept}", file=sys.stderr)
+    else:
+        print(f"no client error, the sum is right, {said.nodes} equal states, traces verified in {said.verify_s:g} s")
