@@ -36,6 +36,7 @@ LEVELS: dict[str, int] = {
     "footprint": 1,
     "com": 2,
     "declare": 2,
+    "store": 2,
     "trace": 3,
     "net": 4,
     "orb": 5,
@@ -178,8 +179,8 @@ def test_objects_and_examples_see_only_the_public_names(path: Path) -> None:
 
 
 def test_the_core_needs_msgspec_and_the_standard_library_alone() -> None:
-    """Rule 2 downwards of the framework: what com, declare, trace and the ids import from outside."""
-    for path in in_room("com", "declare", "trace", "ids", "errors", "footprint"):
+    """Rule 2 downwards of the framework: what com, declare, store, trace and the ids import from outside."""
+    for path in in_room("com", "declare", "store", "trace", "ids", "errors", "footprint"):
         for line, name in imports(path):
             top = name.split(".")[0]
             assert top in {"framework", "msgspec"} or top in sys.stdlib_module_names, f"{path}:{line} imports {name}"

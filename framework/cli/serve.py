@@ -42,6 +42,10 @@ def run(
     bind: Annotated[
         str | None, typer.Option(metavar="HOST", envvar="OBO_BIND", help="Listen here, not at the node's address.")
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", envvar="OBO_DATA", help="Keep durable objects in DIR/NAME."),
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Serve the objects of one node. It is ready when it is a member of the group.
@@ -59,6 +63,8 @@ def run(
     cluster = read(config)
     if bind is not None:
         cluster.listen_on(bind)
+    if data is not None:
+        cluster.keep_in(str(data))
     where = trace or (Path(cluster.serve.trace) if cluster.serve.trace else None)
     sys.setswitchinterval(0.0005)  # a busy method must not keep the loop waiting for its usual 5 ms
     gc.freeze()  # what is there now stays; of what comes, nearly nothing is in a cycle: look for those seldom

@@ -8,7 +8,7 @@ or below.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Never, TypeVar
+from typing import Any, ClassVar, Never, TypeVar
 from uuid import UUID
 
 from framework.declare.build import methods_of
@@ -25,6 +25,10 @@ _DECLARATION = "_obo_declaration"
 
 class Object:
     """Base of every object. Its ordinary attributes are its state; only ``@method`` methods can be called."""
+
+    #: True: its state is on the disks of its nodes, too, and comes back after a crash of all of them. An answer leaves
+    #: only when what it says is on disk (docs/durable.md).
+    durable: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

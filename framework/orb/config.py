@@ -15,6 +15,7 @@
     in_flight = 10000             # calls of one client that are not answered
     in_flight_node = 100000       # and of all clients of a node
     bind = "0.0.0.0"              # where to listen, if not at the address in [nodes]
+    data = "data"                 # where durable objects are kept, relative to this file: node n1 in data/n1
 
     [group]                       # optional
     suspect_after = 0.75          # seconds of silence after which a member is left out, at least
@@ -61,6 +62,7 @@ class Serve(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     in_flight: int = IN_FLIGHT
     in_flight_node: int = IN_FLIGHT_NODE
     bind: str | None = None
+    data: str | None = None
 
     @property
     def limits(self) -> Limits:
@@ -97,7 +99,7 @@ class Config:
         self.security = security
         self.group = group
         self.declarations: dict[ObjectName, Declaration] = {n: declaration(c) for n, c in classes.items()}
-        placements = [Placement(n, d.relation, on[n]) for n, d in self.declarations.items()]
+        placements = [Placement(n, d.relation, on[n], classes[n].durable) for n, d in self.declarations.items()]
         self.directory = Directory(View(1, tuple(sorted(addresses))), placements)
 
     def address(self, node: str) -> str:
@@ -114,6 +116,11 @@ class Config:
     def listen_on(self, bind: str) -> None:
         """Instead of what [serve] says."""
         self.serve = msgspec.structs.replace(self.serve, bind=bind)
+        _check_serve(self.serve)
+
+    def keep_in(self, data: str) -> None:
+        """Instead of what [serve] says."""
+        self.serve = msgspec.structs.replace(self.serve, data=data)
         _check_serve(self.serve)
 
     def exposed(self, node: str, insecure: bool) -> str:
@@ -168,8 +175,11 @@ def parse(text: str, base: Path = Path()) -> Config:
         on[ObjectName(name)] = _places(where, entry.on, file.nodes)
         classes[ObjectName(name)] = _class(where, entry.class_)
     _check_serve(file.serve)
+    serve = file.serve
+    if serve.data is not None:
+        serve = msgspec.structs.replace(serve, data=str(base / serve.data))
     check_group(file.group)
-    return Config(addresses, classes, on, file.serve, file.security.at(base), file.group)
+    return Config(addresses, classes, on, serve, file.security.at(base), file.group)
 
 
 def _check_serve(serve: Serve) -> None:
@@ -183,6 +193,8 @@ def _check_serve(serve: Serve) -> None:
         value = getattr(serve, name)
         if not least <= value <= most:
             raise BadRequest(f"[serve] {name} = {value}: from {least} to {most}")
+    if serve.data == "":
+        raise BadRequest('[serve] data = "": name a directory, or leave it out')
     if serve.bind is not None and (not serve.bind or (":" in serve.bind and not serve.bind.startswith("["))):
         raise BadRequest(f"[serve] bind = {serve.bind!r}: an address without a port, for example 0.0.0.0 or [::]")
 

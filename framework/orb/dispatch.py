@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from framework.com.events import Completed, Deliver, Received, Stop
 from framework.errors import Aborted, OboError
@@ -13,8 +14,14 @@ from framework.orb.outcome import failure
 from framework.orb.performance import Performance, Resident, Stage
 from framework.orb.reading import Reading
 
+if TYPE_CHECKING:
+    from framework.orb.durable.journaling import Journaling
+
+Quiet = Callable[[bool], None]
+
 log = logging.getLogger(__name__)
 
+CLOSED = 0.5  # seconds for which requests wait at most, so that nothing is performed for a moment
 CROWDED = 2048  # instances delivered and not performed: then clients are read no further
 
 
@@ -23,7 +30,10 @@ class Dispatch:
         self._stage = stage
         stage.over = self._over
         self.residents = residents
+        self.journaling: Journaling | None = None  # of durable replicas
         self._running: dict[Sid, Performance] = {}
+        self._closed: dict[Replica, Quiet] = {}  # somebody waits until nothing is performed there
+        self._late: dict[Replica, list[Deliver]] = {}  # and this waits so long
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
@@ -36,6 +46,9 @@ class Dispatch:
 
     def deliver(self, effect: Deliver) -> None:
         """Start an instance; it answers with Completed."""
+        if effect.replica in self._closed and not _comes_back(effect):
+            self._late[effect.replica].append(effect)
+            return
         try:
             if effect.cancelled:
                 raise Aborted("cancelled before it was performed")
@@ -72,8 +85,50 @@ class Dispatch:
 
     def _over(self, performance: Performance, completed: Completed) -> None:
         del self._running[completed.sid]
-        performance.resident.performed += completed.ok
+        _count(performance, completed, self._stage.loop.time())
+        journaling = self._writes(performance)
+        if journaling is not None:
+            journaling.append(performance, completed)
+        else:
+            self.tell(completed)
+
+    def _writes(self, performance: Performance) -> "Journaling | None":
+        """Only what changes a durable replica is written down."""
+        return self.journaling if performance.resident.durable and not performance.method.readonly else None
+
+    def tell(self, completed: Completed) -> None:
+        """An instance is performed and, if its object is durable, on disk."""
         self._stage.feed(completed)
+        if self._closed:
+            self._look(completed.sid.replica)
+
+    # a moment in which nothing is performed at a replica
+
+    def when_quiet(self, at: Replica, act: "Quiet") -> None:
+        """``act(True)`` when no instance that changes this replica is under way; new ones wait for that, unless one
+        that is running waits for them. ``act(False)`` if it does not come to that soon."""
+        self._closed[at], self._late[at] = act, []
+        self._stage.loop.call_later(CLOSED, self._give_up, at, act)
+        self._look(at)
+
+    def _look(self, at: Replica) -> None:
+        if at in self._closed and not self.changing(at) and not (self.journaling and self.journaling.waits(at)):
+            self._open(at, True)
+
+    def _give_up(self, at: Replica, act: "Quiet") -> None:
+        if self._closed.get(at) is act:
+            self._open(at, False)
+
+    def _open(self, at: Replica, quiet: bool) -> None:
+        act, late = self._closed.pop(at), self._late.pop(at)
+        if not self.stopped:
+            act(quiet)
+            for effect in late:
+                self.deliver(effect)
+
+    @property
+    def stopped(self) -> bool:
+        return self._stage.stopped
 
     def received(self, effect: Received, why: str) -> None:
         performance = self._running.get(effect.caller)
@@ -84,6 +139,27 @@ class Dispatch:
         """Seconds for which an instance has been performed."""
         performance = self._running.get(sid)
         return self._stage.loop.time() - performance.began if performance is not None else 0.0
+
+    def changing(self, at: Replica) -> bool:
+        """Is something still going on that may change the state of this replica?"""
+        return any(p.changes for p in self._running.values() if p.effect.replica == at)
+
+    def last(self) -> list[Completed]:
+        """The life is over: what has been performed, and the com layer has not heard of. What ends from now on is
+        undone."""
+        for resident in self.residents.values():
+            with resident.ending:
+                resident.over = True
+        done = []
+        for performance, completed in self._stage.close():
+            del self._running[completed.sid]
+            _count(performance, completed, self._stage.loop.time())
+            journaling = self._writes(performance)
+            if journaling is not None:
+                journaling.append(performance, completed)
+            else:
+                done.append(completed)
+        return done if self.journaling is None else done + self.journaling.last()
 
     def abandon(self) -> None:
         """At once: what is still being performed has no end, neither here nor for others. Who waits is woken."""
@@ -99,3 +175,16 @@ class Dispatch:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=1.0)
+
+
+def _comes_back(effect: Deliver) -> bool:
+    """Does an instance at this object wait for it?"""
+    return any(a.object == object_of(effect.replica) for a in effect.request.chain)
+
+
+def _count(performance: Performance, completed: Completed, now: float) -> None:
+    resident = performance.resident
+    resident.performed += completed.ok
+    if completed.ok and not performance.method.readonly:
+        resident.changes += 1
+        resident.recent.add(performance.effect.request, now)

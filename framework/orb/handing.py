@@ -1,23 +1,27 @@
 """States that go from one node to another when somebody has joined (docs/state.md): the side of a life that gives, and
 the side that waits for them.
 
-Who waits asks those of which it is known that they have a state, one after the other. If nobody has one, the oldest
-life begins with the initial state, but only when all others have said that they have none: what is known here of
-others may be late.
+Who waits asks those of which it is known that they have a state, one after the other. If nobody has one, the view says
+which replica begins, and with what: with a state that it, or another one, holds from an earlier life (held.py), or
+with the initial state.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any
 
 from framework.com.core import Com
-from framework.com.events import Give, Snapshot, Take
+from framework.com.events import Again, Give, Snapshot, Take
+from framework.com.messages import Request
+from framework.com.view import NOBODY
 from framework.errors import OboError, Unavailable
-from framework.ids import Node, Replica, object_of, replica
-from framework.net.peers import Empty, HasNone, NotReached, Peers
+from framework.ids import Node, Replica, node_of, object_of, replica
+from framework.net.peers import Empty, Peers
 from framework.net.wire.com_pb2 import FetchChunk, FetchWish
+from framework.orb.durable.journaling import Journaling
+from framework.orb.held import Held, Luggage, Recent, Stored, packed, unpacked
 from framework.orb.moving import Donor, Fetcher, capture
 from framework.orb.performance import Resident
 from framework.orb.tracing import Tracing
@@ -26,7 +30,6 @@ log = logging.getLogger(__name__)
 
 LOOK = 0.1  # seconds between two looks for somebody who has a state
 AGAIN = 2.0  # seconds after a state that could not be used
-ANSWER = 2.0  # seconds in which a node must say that it has none
 
 
 class Handing:
@@ -35,18 +38,23 @@ class Handing:
         com: Com,
         residents: Mapping[Replica, Resident],
         peers: Peers,
-        feed: Callable[[Give | Take], None],
+        feed: Callable[[Give | Take | Again], None],
         tracing: Tracing | None,
+        held: dict[Replica, Held],
+        journaling: Journaling | None = None,
     ) -> None:
         self._com = com
         self._residents = residents
-        self._peers = peers
         self._feed = feed
         self._tracing = tracing
+        self._held = held  # states of earlier lives
+        self._journaling = journaling
         self._life = com.lives.mine
         self._donor = Donor(com.node, lambda at, to, life: self._feed(Give(at, to, life)))
+        self._keeper = Donor(com.node, self._offer_held)
         self._fetcher = Fetcher(com.node, self._life, peers.fetch)
         self._tasks: dict[Replica, asyncio.Task[None]] = {}
+        self._plans: dict[Replica, Replica | None] = {}  # what each of them is after: None is any donor
         self._adopting: set[Replica] = set()
 
     def begin(self) -> None:
@@ -59,11 +67,12 @@ class Handing:
         task.add_done_callback(lambda done: _ended(mine, done))
 
     def changed(self, left: Iterable[Node]) -> None:
-        """The view has changed. Who fetches from a node that has left looks for another one at once."""
-        gone = set(left)
+        """The view has changed. Who fetches from a node that has left, or what is not wanted any more, looks for
+        another one at once."""
+        gone, seeds = set(left), self._com.handover.seeds
         for job in self._fetcher.status():
             mine = Replica(job["replica"])
-            if job["from"] in gone and mine not in self._adopting:
+            if (job["from"] in gone or self._plans[mine] != seeds.get(mine)) and mine not in self._adopting:
                 self._tasks[mine].cancel()
                 self._start(mine)
 
@@ -71,13 +80,15 @@ class Handing:
         for task in self._tasks.values():
             task.cancel()
         self._donor.close()
+        self._keeper.close()
 
     def status(self) -> dict[str, Any]:
         return {
             "unready": {mine: list(donors) for mine, donors in self._com.unready.items()},
             "fetching": self._fetcher.status(),
             "adopting": sorted(self._adopting),
-            "giving": self._donor.status(),
+            "giving": self._donor.status() + self._keeper.status(),
+            "held": {mine: list(held.holding[1:]) for mine, held in self._held.items()},
         }
 
     # the side that gives
@@ -86,18 +97,27 @@ class Handing:
         """The state as it is at this very moment."""
         ticket = self._tracing.ticket(effect.replica) if self._tracing is not None else ""
         life = self._com.lives.view.life(effect.to) or 0
-        taken = capture(self._residents[effect.replica].object)
-        self._donor.offer(effect.replica, effect.to, effect.part, taken, ticket, life)
+        resident = self._residents[effect.replica]
+        luggage, taken = packed(effect.part, resident.changes), capture(resident.object)
+        self._donor.offer(effect.replica, effect.to, luggage, taken, ticket, life)
         log.info("%s gives its state to %s", effect.replica, effect.to)
+
+    def _offer_held(self, mine: Replica, to: Node, life: int) -> None:
+        held = self._held[mine]
+        self._keeper.offer(mine, to, held.luggage, Stored(held.spool), held.ticket, life)
+        log.info("%s gives what it held to %s", mine, to)
 
     async def give(self, peer: Node, wish: FetchWish) -> AsyncGenerator[FetchChunk, None]:
         """For ``Peers.give``."""
         mine = Replica(wish.replica)
-        if mine in self._com.unready and not wish.done:
+        if wish.held and not wish.done and mine not in self._held:
+            raise Empty(f"{mine} holds no state of an earlier life")
+        if not wish.held and not wish.done and mine in self._com.unready:
             if mine in self._adopting or any(j["replica"] == mine and j["bytes"] for j in self._fetcher.status()):
                 raise Unavailable(f"{mine} is about to get its own state")
             raise Empty(f"{mine} has no state itself")
-        async with aclosing(self._donor.give(peer, wish)) as chunks:
+        donor = self._keeper if wish.held else self._donor
+        async with aclosing(donor.give(peer, wish)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -107,31 +127,28 @@ class Handing:
         if before is not None:
             await asyncio.wait((before,))
         while mine in self._com.unready:
+            source = self._plans[mine] = self._com.handover.seeds.get(mine)
             donors = [n for n in self._com.unready[mine] if self._has_state(mine, n)]
-            if donors:
-                await self._fetch(mine, donors)
-            elif self._oldest(mine) and await self._nobody_has(mine):
+            if source is not None and not self._com.handover.may_take(mine):
+                await asyncio.sleep(LOOK)
+            elif source == NOBODY:
                 self._begin_anew(mine)
+            elif source == mine:
+                await self._try(mine, self._take_back(mine))
+            elif source is not None:
+                await self._try(mine, self._fetch(mine, [node_of(source)], source))
+            elif donors:
+                await self._try(mine, self._fetch(mine, donors, None))
             else:
                 await asyncio.sleep(LOOK)
 
     def _has_state(self, mine: Replica, node: Node) -> bool:
         return replica(object_of(mine), node) not in self._com.lives.pending
 
-    async def _fetch(self, mine: Replica, donors: list[Node]) -> None:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
+    async def _try(self, mine: Replica, way: Coroutine[Any, Any, None]) -> None:
+        """One way to get a state. If it fails, the caller looks for another one."""
         try:
-            fetched = await self._fetcher.fetch(mine, donors)
-            self._adopting.add(mine)
-            try:
-                await asyncio.to_thread(self._residents[mine].adopt, fetched.chunks())
-                if not self._com.handover.may_take(mine):  # others have been told that it has none
-                    raise Unavailable("the view is changing: it cannot be taken now")
-                self._take(mine, fetched.ticket, fetched.part)
-            finally:
-                self._adopting.discard(mine)
-                fetched.close()
+            await way
         except asyncio.CancelledError:
             raise
         except Unavailable as error:
@@ -140,46 +157,71 @@ class Handing:
         except Exception as error:  # of a class that reads states in its own way, too
             log.error("%s has no state yet: %s", mine, error, exc_info=not isinstance(error, OboError))
             await asyncio.sleep(AGAIN)
-        else:
-            log.info(
-                "%s has the state of %s after %.2f s: %d bytes", mine, fetched.donor, loop.time() - began, fetched.size
-            )
 
-    def _take(self, mine: Replica, ticket: str, part: bytes) -> None:
+    async def _fetch(self, mine: Replica, donors: list[Node], source: Replica | None) -> None:
+        """From those who have a state; or from one who holds one: ``source``."""
+        began = asyncio.get_running_loop().time()
+        fetched = await self._fetcher.fetch(mine, donors, held=source is not None)
+        try:
+            luggage = unpacked(fetched.part, mine)
+            await self._adopt(mine, fetched.chunks(), source)
+            self._take(mine, fetched.ticket, luggage)
+        finally:
+            fetched.close()
+        took = asyncio.get_running_loop().time() - began
+        whose = f"what {source} held" if source is not None else f"the state of {fetched.donor}"
+        log.info("%s has %s after %.2f s: %d bytes", mine, whose, took, fetched.size)
+
+    async def _take_back(self, mine: Replica) -> None:
+        """Nobody has a newer state than the one that this replica had before."""
+        held = self._held.get(mine)
+        if held is None:
+            raise Unavailable(f"the group waits for what {mine} holds, but it holds nothing")
+        await self._adopt(mine, held.spool.chunks(), mine)
+        self._held.pop(mine)
+        self._residents[mine].recent = Recent(held.done, asyncio.get_running_loop().time())
+        self._take(mine, held.ticket, Luggage(held.part, held.holding.performed), held.on_disk)
+        held.spool.close()
+        log.warning("%s goes on with the state that it had in view %d", mine, held.holding.version)
+
+    async def _adopt(self, mine: Replica, chunks: Iterable[bytes], source: Replica | None) -> None:
+        self._adopting.add(mine)
+        try:
+            await asyncio.to_thread(self._residents[mine].adopt, chunks)
+        finally:
+            self._adopting.discard(mine)
+        if self._journaling is not None:
+            await self._journaling.settled(mine)
+        if not self._com.handover.may_take(mine):  # others have been told that it has none
+            raise Unavailable("the view is changing: it cannot be taken now")
+        if self._com.handover.seeds.get(mine) != source:
+            raise Unavailable("the view has changed: another state is wanted now")
+
+    def _take(self, mine: Replica, ticket: str, luggage: Luggage, on_disk: bool = False) -> None:
         if self._tracing is not None:
             self._tracing.adopt(mine, ticket)
-        self._feed(Take(mine, part))
+        resident = self._residents[mine]
+        resident.changes = luggage.changes
+        if self._journaling is not None and mine in self._journaling:
+            if on_disk:
+                self._journaling.has(mine)
+            else:
+                self._journaling.took(mine, resident, luggage.part, ticket)
+        held = self._held.pop(mine, None)
+        self._feed(Take(mine, luggage.part))
+        if held is not None:
+            held.spool.close()
+            asyncio.get_running_loop().call_soon(self._send_again, mine, held.done)
 
-    # nobody has a state
-
-    def _others(self, mine: Replica) -> list[Node]:
-        return list(self._com.unready[mine])
-
-    def _oldest(self, mine: Replica) -> bool:
-        """Of those who have none: the first one by life and name."""
-        view = self._com.lives.view
-        return all((self._life, self._com.node) < (view.life(n) or 0, n) for n in self._others(mine))
-
-    async def _nobody_has(self, mine: Replica) -> bool:
-        """Have all others in the view said so, and is the view still the same?"""
-        version = self._com.view
-        said = await asyncio.gather(*(self._says_none(mine, node) for node in self._others(mine)))
-        if not all(said):
-            await asyncio.sleep(LOOK)
-        return all(said) and self._com.view == version and self._com.handover.may_take(mine)
-
-    async def _says_none(self, mine: Replica, node: Node) -> bool:
-        theirs = replica(object_of(mine), node)
-        wish = FetchWish(node=self._com.node, life=self._life, replica=theirs)
+    def _send_again(self, mine: Replica, done: Iterable[Request]) -> None:
+        """What was performed here in an earlier life, and is not in the state that it got from another one: it may
+        have been acknowledged, and must not get lost."""
         try:
-            async with asyncio.timeout(ANSWER), aclosing(self._peers.fetch(node, wish)) as chunks:
-                async for _ in chunks:
-                    return False
-        except HasNone:
-            return True
-        except (NotReached, TimeoutError):
-            pass
-        return False
+            for request in done:
+                if request.invocation not in self._com.hosts[mine].replies:
+                    self._feed(Again(request))
+        except OboError as error:
+            log.error("%s cannot send again what it had performed in an earlier life: %s", mine, error)
 
     def _begin_anew(self, mine: Replica) -> None:
         if self._com.view > 1:
@@ -189,7 +231,7 @@ class Handing:
                 self._com.view,
                 mine,
             )
-        self._take(mine, "", b"")
+        self._take(mine, "", Luggage(b"", 0))
 
 
 def _ended(mine: Replica, task: "asyncio.Task[None]") -> None:

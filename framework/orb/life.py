@@ -32,9 +32,12 @@ from framework.com.events import (
 from framework.com.view import View
 from framework.errors import BadRequest, OboError, Unavailable
 from framework.ids import Replica, node_of, object_of
+from framework.orb import keeping
 from framework.orb.dispatch import Dispatch
+from framework.orb.durable.journaling import Journaling
 from framework.orb.explain import Explainer
 from framework.orb.handing import Handing
+from framework.orb.keeping import Remains
 from framework.orb.performance import Resident, Stage
 from framework.orb.tracing import Tracing
 from framework.trace.still_open import open_calls, open_links
@@ -49,15 +52,23 @@ class Life:
     def __init__(self, node: "Node", view: View, trace: Path | None) -> None:
         directory = node.config.directory.at(view)
         self.node = node
-        self.com = Com(node.name, directory, node.timing, told=trace is not None)
+        holds = [held.holding for held in node.held.values()]
+        self.com = Com(node.name, directory, node.timing, told=trace is not None, holds=holds)
         self.tracing = Tracing(node.name, directory, trace) if trace is not None else None
-        classes = node.config.classes
-        self.residents = {r: Resident(classes[object_of(r)](), node.workers) for r in self.com.hosts}
+        classes, durable = node.config.classes, node.disk.journals if node.disk is not None else ()
+        self.residents = {r: Resident(classes[object_of(r)](), node.workers, r in durable) for r in self.com.hosts}
         self.dispatch = Dispatch(Stage(self.feed, node.naming, self.there), self.residents)
         self.dispatch.start()
+        self.journaling: Journaling | None = None
+        if node.disk is not None:
+            self.journaling = Journaling(node.disk, self.com, self.tracing, self.dispatch, node.fail)
+            self.dispatch.journaling = self.journaling
         self.explainer = Explainer(self.com, node.peers, self.dispatch.since)
-        self.handing = Handing(self.com, self.residents, node.peers, self.feed, self.tracing)
+        self.handing = Handing(
+            self.com, self.residents, node.peers, self.feed, self.tracing, node.held, self.journaling
+        )
         self.isolated = False
+        self.remains: dict[Replica, Remains] = {}  # when it is over: what the node keeps
         self.now = asyncio.get_running_loop().time
         self._step = self.com.step
         lines = node.peers.lines
@@ -80,9 +91,16 @@ class Life:
 
     def begin(self) -> None:
         view = self.com.lives.view
-        if view.formed and self.since > 1 and self.tracing is not None:  # there is no state to wait for
+        if view.formed and self.since > 1:
             for replica in self.residents:
-                self.tracing.adopt(replica, "")
+                if replica not in self.com.unready:  # nobody holds a state of it
+                    log.warning("%s begins with the initial state: nobody had another one", replica)
+                    if self.tracing is not None:
+                        self.tracing.adopt(replica, "")
+        if self.journaling is not None:
+            for replica, resident in self.residents.items():
+                if replica in self.journaling and replica not in self.com.unready:
+                    self.journaling.took(replica, resident, b"", "")
         self.handing.begin()
 
     # the way into the com layer, and out of it
@@ -98,13 +116,18 @@ class Life:
         out: Out | None = None
         try:
             for effect in effects:
+                kind = type(effect)
+                if kind is Out:
+                    out = effect  # type: ignore[assignment]  # what is said besides comes first
+                    continue
                 if self.tracing is not None:
                     self.tracing.effect(effect)
-                kind = type(effect)
                 if kind in self._carry:
                     self._carry[kind](effect)
-                elif kind is Out:
-                    out = effect  # type: ignore[assignment]  # what is said besides comes first
+            if out is not None:
+                self.remains = keeping.close(self)
+                if self.tracing is not None:
+                    self.tracing.effect(out)
         except Exception as error:
             self.node.fail(error)
             return
@@ -129,6 +152,8 @@ class Life:
         view = effect.view
         told = [f"{', '.join(who)} {what}" for who, what in ((effect.left, "left"), (effect.joined, "joined")) if who]
         log.info("view %d: %s; %s", view.version, ", ".join(view.members), "; ".join(told) or "nobody came or went")
+        if self.journaling is not None:
+            self.journaling.remember()
         self.handing.changed(effect.left)
 
     def _isolated(self, effect: Isolated) -> None:
@@ -182,6 +207,10 @@ class Life:
             )
 
     # the end
+
+    def journaled(self) -> list[Replica]:
+        """Replicas that are durable and had a state."""
+        return [r for r, resident in self.residents.items() if resident.durable and r not in self.com.unready]
 
     def open(self) -> list[str]:
         """What is not over; frames for a peer that cannot be reached do not count: nobody waits for them here."""

@@ -6,13 +6,15 @@ the same number. While an instance waits, others have its turn (turn.py).
 
 import time
 import zlib
-from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
 
 from framework.com.events import Cancel, Collect, Received, Submit
 from framework.com.receipt import Receipt
 from framework.errors import Aborted, BadRequest, DeadlineExceeded, OboError
 from framework.ids import Replica
+from framework.orb.durable.entries import seen
 from framework.orb.messages import Act
 from framework.orb.naming import usual_receipt
 from framework.orb.outcome import Outcome
@@ -21,6 +23,15 @@ from framework.orb.waits import Latch, LoopFuture
 
 if TYPE_CHECKING:
     from framework.orb.performance import Performance
+
+
+class Calls(Protocol):
+    """What ``self.orb`` needs: numbers of calls, and what comes of them."""
+
+    def begin(self, act: Act, settle: Settle) -> int: ...
+    def send(self, act: Act) -> int: ...
+    def collect(self, number: int, receipt: Receipt | None, timeout: float | None, settle: Settle) -> int: ...
+    def give_up(self, number: int) -> None: ...
 
 
 class NestedCalls:
@@ -33,25 +44,43 @@ class NestedCalls:
         self._usual: dict[int, Receipt] = {}  # receipts of calls that were sent and not yet received
 
     def begin(self, act: Act, settle: Settle) -> int:
-        number, submit = self._submit(act)
-        submit.deadline = self._until(act.timeout)
-        self._wait(number, submit, settle)
+        with self._noting():
+            number, submit = self._submit(act)
+            submit.deadline = self._until(act.timeout)
+            self._wait(number, submit, settle)
         return number
 
     def send(self, act: Act) -> int:
-        number, submit = self._submit(act)
-        self.performance.stage.feed(submit)
+        with self._noting():
+            number, submit = self._submit(act)
+            self.performance.stage.feed(submit)
         if act.kind != "oneway":
             self._usual[number] = usual_receipt(submit.parts)
+        self._note(_SENT)
         return number
 
     def collect(self, number: int, receipt: Receipt | None, timeout: float | None, settle: Settle) -> int:
-        usual = self._usual.pop(number, None)
-        if usual is None:
-            raise BadRequest("this call has been received already, or was never sent")
-        event = Collect(self.performance.effect.sid, number, receipt or usual, self._until(timeout))
-        self._wait(number, event, settle)
+        with self._noting():
+            usual = self._usual.pop(number, None)
+            if usual is None:
+                raise BadRequest("this call has been received already, or was never sent")
+            event = Collect(self.performance.effect.sid, number, receipt or usual, self._until(timeout))
+            self._wait(number, event, settle)
         return number
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """What the method is told at once."""
+        try:
+            yield
+        except OboError as error:
+            self._note(error)
+            raise
+
+    def _note(self, outcome: Outcome | OboError) -> None:
+        """For the journal: if the method is performed again from there, it is told the same."""
+        if self.performance.resident.durable:
+            self.performance.seen.append(seen(self._next, outcome))
 
     def _wait(self, number: int, event: Submit | Collect, settle: Settle) -> None:
         self.performance.check_wanted()
@@ -67,7 +96,9 @@ class NestedCalls:
     def received(self, effect: Received, why: str) -> None:
         if self._waits is not None and self._waits[0] == effect.call:
             settle, self._waits = self._waits[1], None
-            settle(Outcome(effect.responses, effect.complete, why))
+            outcome = Outcome(effect.responses, effect.complete, why)
+            self._note(outcome)
+            settle(outcome)
             if not effect.complete:  # nobody waits any more; the com layer is busy with this effect
                 self.performance.stage.loop.call_soon(self.give_up, effect.call)
 
@@ -83,7 +114,9 @@ class NestedCalls:
         if self._waits is not None:
             number, settle = self._waits
             self.give_up(number)
-            settle(Aborted(f"{self.performance.method.where}: cancelled by its caller"))
+            error = Aborted(f"{self.performance.method.where}: cancelled by its caller")
+            self._note(error)
+            settle(error)
 
     def _submit(self, act: Act) -> tuple[int, Submit]:
         self.performance.check_wanted()
@@ -120,7 +153,7 @@ class NestedCalls:
 class Later:
     """The result of a call that an instance has submitted: ``result()`` in a thread, ``await`` on the loop."""
 
-    def __init__(self, face: "_Nested", sent: Sent, timeout: float | None) -> None:
+    def __init__(self, face: "Nested", sent: Sent, timeout: float | None) -> None:
         self._face, self._sent, self._timeout = face, sent, timeout
 
     def _value(self, outcome: Outcome) -> Any:
@@ -134,8 +167,8 @@ class Later:
         return waiting
 
 
-class _Nested(Face):
-    def __init__(self, calls: NestedCalls) -> None:
+class Nested(Face):
+    def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._begin = calls.begin
         self._collect = calls.collect
@@ -149,11 +182,15 @@ class _Nested(Face):
         raise NotImplementedError
 
 
-class NestedOrb(_Nested):
+class NestedOrb(Nested):
     """``self.orb`` of a method that is a plain def: it runs in a thread and waits there."""
 
+    def __init__(self, calls: NestedCalls) -> None:
+        super().__init__(calls)
+        self._performance = calls.performance
+
     def _now(self, start: Callable[[Settle], int], finish: Finish) -> Any:
-        performance = self._calls.performance
+        performance = self._performance
         latch = Latch()
         performance.stage.on_loop(lambda: _started(start, latch.settle))
         performance.give()
@@ -173,7 +210,7 @@ class NestedOrb(_Nested):
             settle(_SENT)
             return numbers[0]
 
-        self._calls.performance.stage.on_loop(lambda: _started(start, latch.settle))
+        self._performance.stage.on_loop(lambda: _started(start, latch.settle))
         latch.get()
         return finish(numbers[0])
 
@@ -195,7 +232,7 @@ def _started(start: Callable[[Settle], int], settle: Settle) -> None:
         raise
 
 
-class NestedAsyncOrb(_Nested):
+class NestedAsyncOrb(Nested):
     """``self.orb`` of a method that is async: everything is awaited."""
 
     async def _now(self, start: Callable[[Settle], int], finish: Finish) -> Any:

@@ -1,8 +1,9 @@
 """A node: the composition root. One loop owns all; effects of the com layer go to net, dispatch, sessions and trace.
 
 A node is an outsider that asks to be let into the group, then a member: a life (framework.orb.life). When it is not a
-member any more, because others did without it, the life is over, and it asks again, with nothing of what it had. The
-streams to other nodes and the doors for clients are there all the time.
+member any more, because others did without it, the life is over, and it asks again. It keeps the states of its
+replicas, for the case that nobody else has any (held.py). The streams to other nodes and the doors for clients are
+there all the time.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ from framework.com.messages import Frame
 from framework.com.outsider import Admitted, Outsider
 from framework.com.view import View
 from framework.com.words import Decision, decode
-from framework.errors import BadMessage, BadRequest, Unavailable
+from framework.errors import BadMessage, BadRequest, OboError, Unavailable
 from framework.ids import Node as NodeName
 from framework.ids import Replica
 from framework.net import options
@@ -44,8 +45,11 @@ from framework.net.security import Credentials, listen
 from framework.net.wire.com_pb2 import FetchChunk, FetchWish
 from framework.orb import looking
 from framework.orb.config import Config
+from framework.orb.durable.disk import Disk, open_disk
 from framework.orb.gateway import Gateway
 from framework.orb.guard import Guard
+from framework.orb.held import Held
+from framework.orb.keeping import keep
 from framework.orb.life import Life
 from framework.orb.naming import Naming
 from framework.orb.sessions import Sessions
@@ -73,6 +77,7 @@ class Node:
         self.config = config
         self.timing = msgspec.structs.replace(TIMING, suspect_after=config.group.suspect_after)
         self.guard = Guard(Path(config.security.tokens) if config.security.tokens else None)
+        self.disk = open_disk(config, self.name)
         self._tls = config.security.tls(name)
         self._trace = trace
         self.naming = Naming(config)
@@ -88,10 +93,13 @@ class Node:
         self.asked_to_leave = asyncio.Event()  # by a person, through another process
         self.member: Life | None = None
         self.outsider: Outsider | None = None
+        self.held: dict[Replica, Held] = {}  # states of earlier lives
         self._leaving = False
-        self._version = 0  # of the last view it was in
+        self._version = self.disk.note.version if self.disk is not None else 0  # of the last view it was in
         self._incarnation = 0
         self._early: deque[Arrived] = deque(maxlen=EARLY)
+        self._keeping: asyncio.Task[None] | None = None
+        self._remembering: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._server: Any = None
         self._ticking: asyncio.Task[None] | None = None
@@ -119,6 +127,8 @@ class Node:
         for effect in outsider.step(event, asyncio.get_running_loop().time()):
             if isinstance(effect, Transmit):
                 self.peers.lines[effect.peer].transmit(effect.data)
+            elif isinstance(effect, Admitted) and self.disk is not None:
+                self._remembering = asyncio.ensure_future(self._remember(self.disk, effect))
             elif isinstance(effect, Admitted):
                 self._admitted(effect.view, effect.decision)
 
@@ -153,10 +163,20 @@ class Node:
     # in the group, and out of it
 
     def _ask(self) -> None:
-        """It wants to be a member. All it remembers is the number of the last view it was in."""
+        """It wants to be a member. All it remembers is the number of the last view it was in, and what it holds."""
         self._incarnation = max(self._incarnation + 1, time.time_ns() // 1000)
-        self.outsider = Outsider(self.name, self._incarnation, self.config.directory, self.timing, self._version)
+        holds = [held.holding for held in self.held.values()]
+        self.outsider = Outsider(self.name, self._incarnation, self.config.directory, self.timing, self._version, holds)
         self._early.clear()
+
+    async def _remember(self, disk: Disk, admitted: Admitted) -> None:
+        """It says nothing in a view before that is on disk: after a crash of all the next one has a higher number."""
+        try:
+            await disk.remember(admitted.view.version, [])
+        except OboError as error:
+            self.fail(error)
+        if self._stopping is None:
+            self._admitted(admitted.view, admitted.decision)
 
     def _admitted(self, view: View, decision: Decision | None) -> None:
         try:
@@ -182,7 +202,7 @@ class Node:
                 log.debug("from %s, while it was no member: %s", event.peer, error)
 
     def out(self, why: str) -> None:
-        """A life is over. What it had is of no use: clients go elsewhere, and this node asks to be let in again."""
+        """A life is over: clients go elsewhere, and this node asks to be let in again."""
         was = self.life
         log.warning("%s is not a member of the group any more: %s", self.name, why)
         self._version = was.com.view
@@ -190,15 +210,28 @@ class Node:
         self.member = None
         self.joined.clear()
         if not self._leaving:
-            self._ask()
+            self._keeping = asyncio.ensure_future(self._keep(was))
         self.sessions.drop(self.refusal())
         self.gateway.drop(self.refusal())
         self.serving_changed()
+
+    async def _keep(self, was: Life) -> None:
+        """First what it has of its last life: it says so when it asks."""
+        for replica, held in (await keep(was, was.remains)).items():
+            if replica in self.held:
+                self.held[replica].spool.close()
+            self.held[replica] = held
+        if lost := [r for r in was.journaled() if r not in self.held]:
+            self.fail(Unavailable(f"start the node again: it has the state of {', '.join(lost)} on disk alone"))
+        if self._stopping is None:
+            self._ask()
 
     def refusal(self) -> str:
         """Why it takes no calls of clients now; empty if it does."""
         if self.member is not None:
             return self.member.refusal()
+        if self.outsider is None and self._keeping is not None and not self._keeping.done():
+            return f"{self.name} is not a member of the group any more"
         if self.outsider is None:
             return f"{self.name} is stopping"
         return f"{self.name} is not a member of the group yet: {self.missing()}"
@@ -278,6 +311,8 @@ class Node:
         where = self.config.listens(self.name)
         if not listen(self._server, where, self._tls):
             raise Unavailable(f"{self.name} cannot listen on {where}: is the port in use?")
+        if self.disk is not None:
+            self.held = await asyncio.to_thread(self.disk.load, self.config.classes)
         await self._server.start()
         self._ask()
         self.peers.start()
@@ -337,12 +372,16 @@ class Node:
         self.gateway.close()
         if self._ticking is not None:
             self._ticking.cancel()
+        if self._keeping is not None:
+            self._keeping.cancel()
         await self.peers.stop()
         if self.member is not None:
             await self.member.stop(self.failed is not None)
         if self._server is not None:
             await self._server.stop(0.2)
         self.workers.stop()
+        if self.disk is not None:
+            await asyncio.to_thread(self.disk.close)
 
     # for people
 

@@ -5,15 +5,16 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
-from random import Random
 from typing import Any
-from uuid import UUID
 
 from framework.com.events import Cancel, Collect, Completed, Deliver, Received, Submit
 from framework.declare import Method, Object, performing
 from framework.errors import Aborted
 from framework.ids import Replica
 from framework.orb.blocked import Watched
+from framework.orb.durable.entries import Seen
+from framework.orb.given import Given
+from framework.orb.held import Recent
 from framework.orb.messages import Envelope
 from framework.orb.naming import Naming
 from framework.orb.nested import NestedAsyncOrb, NestedCalls, NestedOrb
@@ -33,13 +34,18 @@ There = Callable[[Sequence[Replica], int], Sequence[Replica]]
 class Resident:
     """A replica on this node: the object, and whose turn it is to change it."""
 
-    def __init__(self, target: Object, workers: Workers) -> None:
+    def __init__(self, target: Object, workers: Workers, durable: bool = False) -> None:
         self.object = target
+        self.durable = durable
         self.tracker = Tracker(vars(target), type(target).__name__)
         self.turn = Turn(workers)
         self.lane = Lane(workers)
         self.lending = threading.Lock()
-        self.performed = 0
+        self.ending = threading.Lock()  # held while an instance ends that has changed the state
+        self.over = False  # the life is: what ends from now on is undone
+        self.performed = 0  # in this life
+        self.changes = 0  # requests in the state, also from before this life, without those that only read
+        self.recent = Recent()
 
     def adopt(self, chunks: Iterable[bytes]) -> None:
         """Take over the state of another replica, or raise and stay as it was. While nothing is performed here; it
@@ -83,6 +89,13 @@ class Stage:
         for _ in range(0 if self.stopped else len(done)):
             self.over(*done.popleft())
 
+    def close(self) -> list[tuple["Performance", Completed]]:
+        """On the loop: the life is over. What was done, and nobody has heard of yet."""
+        self.stopped = True
+        done = list(self._done)
+        self._done.clear()
+        return done
+
     def on_loop(self, work: Callable[[], None]) -> None:
         """From any thread. A node that has stopped does nothing any more."""
         with contextlib.suppress(RuntimeError):
@@ -118,23 +131,24 @@ class Stage:
             self.loop.call_later(LOOK, self._look)
 
 
-class Performance:
+class Performance(Given):
     """Performed whole, or without a trace."""
 
     def __init__(self, stage: Stage, resident: Resident, effect: Deliver, method: Method, envelope: Envelope) -> None:
+        super().__init__(effect.request.invocation, envelope)
         self.stage = stage
         self.resident = resident
         self.effect = effect
         self.method = method
-        self.envelope = envelope
+        self.seen: list[Seen] = []  # if it is durable: what its calls brought
         self.began = stage.loop.time()
         self.watched: Watched | None = None
         self.cancelled = False  # nobody waits for it any more
+        self.ended = False  # nothing of it goes on
         self._task: asyncio.Task[Any] | None = None  # from its first step on
         self._undo = None if method.readonly else Undo(resident.tracker)
         self._calls: NestedCalls | None = None
         self._orb: NestedOrb | NestedAsyncOrb | None = None
-        self._chance: Random | None = None
 
     def start(self) -> "asyncio.Task[None] | None":
         """On the loop."""
@@ -157,10 +171,7 @@ class Performance:
     # a plain def: in a thread, which has the turn
 
     def perform(self) -> None:
-        ok, packed = self._in_thread()
-        if self._undo is not None:
-            self._undo.end()
-        self._over(ok, packed)
+        self._end(*self._in_thread())
 
     def _in_thread(self) -> tuple[bool, bytes]:
         try:
@@ -201,12 +212,10 @@ class Performance:
         if self._undo is not None:
             await _InTurns(self._my_turn)
         try:
-            ok, packed = await self._awaited()
+            self._end(*await self._awaited())
         finally:
             if self._undo is not None:
-                self._undo.end()
                 self.resident.turn.give()
-        self._over(ok, packed)
 
     async def _awaited(self) -> tuple[bool, bytes]:
         try:
@@ -273,11 +282,28 @@ class Performance:
             self._undo.take_back()
         return False, failure(error)
 
+    def _end(self, ok: bool, packed: bytes) -> None:
+        """In its turn. When the life is over, it is known which instances are in the state: this one is not."""
+        if self._undo is None:
+            self._over(ok, packed)
+            return
+        with self.resident.ending:
+            if self.resident.over:
+                self._undo.take_back()
+            self._undo.end()
+            self._over(ok, packed)
+
+    @property
+    def changes(self) -> bool:
+        """Is it still going on, and may change the state?"""
+        return self._undo is not None and not self.ended
+
     def _over(self, ok: bool, packed: bytes) -> None:
+        self.ended = True
         self.watched = self._calls = self._orb = None  # they know this instance: the collector would have to free it
         self.stage.done(self, Completed(self.effect.sid, ok, packed, ok and self.method.returns_value))
 
-    # what the method sees: from the request alone, so the same on every replica
+    # what the method sees
 
     @property
     def orb(self) -> "NestedOrb | NestedAsyncOrb":
@@ -289,20 +315,6 @@ class Performance:
     def received(self, effect: Received, why: str) -> None:
         if self._calls is not None:
             self._calls.received(effect, why)
-
-    def _random(self) -> Random:
-        if self._chance is None:
-            self._chance = Random(str(self.effect.request.invocation))
-        return self._chance
-
-    def now(self) -> float:
-        return self.envelope.time
-
-    def random(self) -> float:
-        return self._random().random()
-
-    def uuid(self) -> UUID:
-        return UUID(int=self._random().getrandbits(128), version=4)
 
 
 class _InTurns:

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from framework.com.events import AnyEffect
+from framework.com.events import AnyEffect, Ended
 from framework.com.view import Directory
-from framework.ids import Node, Replica
+from framework.ids import Node, Replica, Sid
 from framework.trace.digest import digest
 from framework.trace.files import file_name
 from framework.trace.record import Record, line
@@ -27,13 +27,22 @@ class Tracing:
                 old.unlink()
         self._file = (directory_path / file_name(node, life)).open("wb", buffering=0)
         self._file.write(line(header(node, directory)))
+        self._early: set[Sid] = set()
         self._recorder = Recorder(node, directory.view.version, self._write, life)
 
     def _write(self, record: Record) -> None:
         if not self._file.closed:
             self._file.write(line(record))
 
+    def early(self, ended: Ended) -> None:
+        """An instance has ended and goes to disk: this stands in the trace before it is there, and not once more."""
+        self._early.add(ended.sid)
+        self._recorder.effect(ended, _now())
+
     def effect(self, effect: AnyEffect) -> None:
+        if type(effect) is Ended and effect.sid in self._early:
+            self._early.remove(effect.sid)
+            return
         self._recorder.effect(effect, _now())
 
     def ticket(self, replica: Replica) -> str:

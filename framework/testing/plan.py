@@ -16,6 +16,7 @@ from framework.orb.config import Config, Group, Serve, check_group, parse
 from framework.orb.load import load_class
 
 MOST_NODES = 32
+DATA = "data"  # of durable objects, in the directory of the cluster
 CERTS = "certs"  # in the directory of the cluster
 
 
@@ -45,6 +46,10 @@ class Plan:
             if name not in self.classes:
                 raise BadRequest(f"on: no object {name!r}; {did_you_mean(name, self.classes)}")
 
+    @property
+    def durable(self) -> bool:
+        return any(cls.durable for cls in self.classes.values())
+
     def _places(self, name: str, on: Mapping[str, Sequence[str]] | None) -> list[str]:
         if on is None or name not in on:
             return list(self.nodes)
@@ -61,7 +66,8 @@ class Plan:
     def config(self, addresses: Mapping[str, str], directory: Path) -> Config:
         """For a node in this process: it takes the classes as they are."""
         security = issued(directory / CERTS) if self.tls else Security()
-        return Config({Node(n): a for n, a in addresses.items()}, self.classes, self.on, Serve(), security, self.group)
+        serve = Serve(data=str(directory / DATA)) if self.durable else Serve()
+        return Config({Node(n): a for n, a in addresses.items()}, self.classes, self.on, serve, security, self.group)
 
     def certify(self, directory: Path) -> None:
         if self.tls:
@@ -77,6 +83,8 @@ class Plan:
         for name, cls in self.classes.items():
             places = ", ".join(map(_quoted, self.on[name]))
             lines += [f"[objects.{_quoted(name)}]", f"class = {_quoted(_importable(name, cls))}", f"on = [{places}]"]
+        if self.durable:
+            lines += ["[serve]", f'data = "{DATA}"']
         lines += ["[group]", f"suspect_after = {self.group.suspect_after}"]
         if self.tls:
             lines += ["[security]", *(f'{k} = "{v}"' for k, v in msgspec.structs.asdict(issued(CERTS)).items())]

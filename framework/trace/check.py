@@ -190,7 +190,7 @@ def _receive(r: Record, send: Record | None) -> Iterator[str]:
 
 
 def _adopt(r: Record, life: int, lives: Mapping[tuple[str, int], Trace]) -> Iterator[str]:
-    """The state is that of a snapshot, or was on the disk of an earlier life of this replica."""
+    """The state is that of a snapshot, or what a life of this or another replica held when it was over."""
     try:
         replica, since, i = parse_ticket(r.ticket)
     except ValueError as e:
@@ -204,8 +204,9 @@ def _adopt(r: Record, life: int, lives: Mapping[tuple[str, int], Trace]) -> Iter
     if donor is None or replica == r.replica or i > len(donor.records):
         return  # what a donor that died did not write
     taken = donor.records[i - 1] if i else None
-    if taken is None or (taken.event, taken.replica) != ("snapshot", replica):
-        yield f"the ticket {r.ticket} is not of a snapshot of {replica}"
+    snapshot = taken is not None and (taken.event, taken.replica) == ("snapshot", replica)
+    if not snapshot and (not donor.records or donor.records[-1].event == "stop"):
+        yield f"the ticket {r.ticket} is not of a snapshot of {replica}, nor of a life that was over"
 
 
 def _is_group(text: str) -> bool:

@@ -6,20 +6,22 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class FetchWish(_message.Message):
-    __slots__ = ("node", "life", "replica", "ticket", "offset", "done")
+    __slots__ = ("node", "life", "replica", "ticket", "offset", "done", "held")
     NODE_FIELD_NUMBER: _ClassVar[int]
     LIFE_FIELD_NUMBER: _ClassVar[int]
     REPLICA_FIELD_NUMBER: _ClassVar[int]
     TICKET_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     DONE_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
     node: str
     life: int
     replica: str
     ticket: str
     offset: int
     done: bool
-    def __init__(self, node: _Optional[str] = ..., life: _Optional[int] = ..., replica: _Optional[str] = ..., ticket: _Optional[str] = ..., offset: _Optional[int] = ..., done: _Optional[bool] = ...) -> None: ...
+    held: bool
+    def __init__(self, node: _Optional[str] = ..., life: _Optional[int] = ..., replica: _Optional[str] = ..., ticket: _Optional[str] = ..., offset: _Optional[int] = ..., done: _Optional[bool] = ..., held: _Optional[bool] = ...) -> None: ...
 
 class FetchChunk(_message.Message):
     __slots__ = ("header", "piece", "end")

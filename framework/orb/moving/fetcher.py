@@ -62,14 +62,14 @@ class Fetcher:
         self._full = full
         self._jobs: dict[Replica, Job] = {}
 
-    async def fetch(self, at: Replica, donors: Sequence[Node]) -> Fetched:
-        """The state for the replica ``at`` of this node. Unavailable if nobody has given a byte of it for a while; ask
-        again, with the donors that there are by then."""
+    async def fetch(self, at: Replica, donors: Sequence[Node], held: bool = False) -> Fetched:
+        """The state for the replica ``at`` of this node; ``held``: one of an earlier life of the donor. Unavailable if
+        nobody has given a byte of it for a while; ask again, with the donors that there are by then."""
         if not donors:
             raise BadRequest(f"nobody is named who has the state of {at}")
         if at in self._jobs:
             raise BadRequest(f"the state of {at} is being fetched already")
-        job = self._jobs[at] = Job(at, tuple(donors), self._directory)
+        job = self._jobs[at] = Job(at, tuple(donors), self._directory, held)
         try:
             while True:
                 attempts = AsyncRetrying(
@@ -81,7 +81,7 @@ class Fetcher:
                 )
                 fetched: Fetched | None = await attempts(self._one_stream, job)
                 if fetched is not None:
-                    await self._goodbye(job.donor, job.replica, fetched.ticket)
+                    await self._goodbye(job, fetched.ticket)
                     return fetched
         finally:
             job.reset()
@@ -117,7 +117,9 @@ class Fetcher:
 
     async def _read(self, job: Job) -> Fetched | None:
         source = replica(object_of(job.replica), job.donor)
-        wish = FetchWish(node=self._node, life=self._life, replica=source, ticket=job.ticket, offset=job.got)
+        wish = FetchWish(
+            node=self._node, life=self._life, replica=source, ticket=job.ticket, offset=job.got, held=job.held
+        )
         async with aclosing(self._link(job.donor, wish)) as chunks:
             while True:
                 async with asyncio.timeout(self._silence):
@@ -138,13 +140,13 @@ class Fetcher:
         try:
             return job.finish(chunk.end)
         except BadMessage:
-            await self._goodbye(job.donor, job.replica, job.ticket)  # let it take another one
+            await self._goodbye(job, job.ticket)  # let it take another one
             job.reset()
             raise
 
-    async def _goodbye(self, donor: Node, at: Replica, ticket: str) -> None:
-        source = replica(object_of(at), donor)
-        wish = FetchWish(node=self._node, life=self._life, replica=source, ticket=ticket, done=True)
+    async def _goodbye(self, job: Job, ticket: str) -> None:
+        donor, source = job.donor, replica(object_of(job.replica), job.donor)
+        wish = FetchWish(node=self._node, life=self._life, replica=source, ticket=ticket, done=True, held=job.held)
         try:
             async with asyncio.timeout(GOODBYE), aclosing(self._link(donor, wish)) as chunks:
                 async for _ in chunks:

@@ -34,8 +34,9 @@ class Fetched:
 
 
 class Job:
-    def __init__(self, replica: Replica, donors: Sequence[Node], directory: Path | None) -> None:
+    def __init__(self, replica: Replica, donors: Sequence[Node], directory: Path | None, held: bool = False) -> None:
         self.replica = replica
+        self.held = held
         self.donors = donors
         self.directory = directory
         self.turn = 0

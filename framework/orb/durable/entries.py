@@ -1,0 +1,78 @@
+"""What stands in a journal, and at the beginning of a snapshot."""
+
+from typing import TypeVar
+
+import msgspec
+
+from framework.com.events import Response
+from framework.com.messages import Request, WireContext
+from framework.errors import BadMessage, OboError
+from framework.ids import Replica
+from framework.orb.outcome import Outcome, named
+
+
+class Seen(msgspec.Struct, array_like=True, frozen=True):
+    """What a method was told of a call that it made: responses, or an error of the framework."""
+
+    next: int  # number of its next call
+    responses: tuple[Response, ...] = ()
+    complete: bool = True
+    why: str = ""
+    error: str = ""
+    text: str = ""
+
+    @property
+    def outcome(self) -> Outcome | OboError:
+        if self.error:
+            return named(self.error, self.text)
+        return Outcome(self.responses, self.complete, self.why)
+
+
+def seen(after: int, outcome: Outcome | OboError) -> Seen:
+    if isinstance(outcome, OboError):
+        return Seen(after, error=type(outcome).__name__, text=str(outcome))
+    return Seen(after, outcome.responses, outcome.complete, outcome.why)
+
+
+class Entry(msgspec.Struct, array_like=True, frozen=True):
+    """An instance that has ended. One that raised is here for its reply alone."""
+
+    request: Request
+    ok: bool
+    body: bytes
+    output: bool
+    seen: tuple[Seen, ...]
+    context: WireContext  # what its caller, and later instances, know of it
+    joins: WireContext
+    version: int  # of the view
+    clock: int
+    ticket: str  # of the state with it, for the trace
+
+
+class Head(msgspec.Struct, array_like=True, frozen=True):
+    """The first chunk of a snapshot; the others are the state."""
+
+    version: int
+    changes: int
+    part: bytes
+    ticket: str
+    done: tuple[Request, ...]
+
+
+class Note(msgspec.Struct, array_like=True, frozen=True):
+    """What the node remembers besides."""
+
+    version: int = 0  # of the last view it was in
+    replicas: dict[Replica, int] = {}  # of the last view in which they had a state that is on disk
+
+
+encode = msgspec.msgpack.Encoder().encode
+T = TypeVar("T")
+
+
+def decode(data: bytes, kind: type[T], where: str) -> T:
+    """BadMessage: it was written by another version of the framework; the store has compared all bytes."""
+    try:
+        return msgspec.msgpack.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadMessage(f"{where} is no {kind.__name__} of this version of the framework: {error}") from None

@@ -1,0 +1,185 @@
+"""One life writes down what its durable replicas do.
+
+An instance that has been performed goes to the journal at once, and the com layer hears of it when it is on disk: so
+nobody is told, and nothing that conflicts with it begins, before that. What is compatible goes on meanwhile, and shares
+a sync with it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from framework.com.core import Com
+from framework.com.events import Completed, Ended
+from framework.ids import Replica, Sid
+from framework.orb.durable.disk import Disk
+from framework.orb.durable.entries import Entry, Head, encode
+from framework.orb.moving import capture
+from framework.orb.performance import Performance, Resident
+from framework.orb.tracing import Tracing
+
+if TYPE_CHECKING:
+    from framework.orb.dispatch import Dispatch
+
+log = logging.getLogger(__name__)
+
+RECORDS, BYTES = 50_000, 64 << 20  # of a journal, after which a snapshot is taken
+
+
+class Journaling:
+    def __init__(
+        self, disk: Disk, com: Com, tracing: Tracing | None, dispatch: "Dispatch", fail: Callable[[Exception], None]
+    ) -> None:
+        self._disk = disk
+        self._com = com
+        self._tracing = tracing
+        self._dispatch = dispatch
+        self._fail = fail
+        self._waiting: dict[Sid, Completed] = {}  # performed, and not on disk yet
+        self._bytes = dict.fromkeys(disk.journals, 0)  # since the last snapshot
+        self._copying: set[Replica] = set()  # a snapshot is being taken or written
+        self._safe: set[Replica] = set()  # these have a state, and it is on disk
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __contains__(self, replica: Replica) -> bool:
+        return replica in self._disk.journals
+
+    def remember(self) -> None:
+        """The view has changed. It is on disk before anything that a durable replica does in this view: it goes into
+        the same round of the writer, or an earlier one."""
+        self._start(self._disk.remember(self._com.view, sorted(self._safe)))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None and not self._dispatch.stopped:
+            self._fail(error if isinstance(error, Exception) else RuntimeError(str(error)))
+
+    # what is performed
+
+    def append(self, performance: Performance, completed: Completed) -> None:
+        """It is performed; ``Dispatch.tell`` hears of it when it is on disk."""
+        replica, sid = performance.effect.replica, completed.sid
+        data = encode(self._entry(performance, completed))
+        journal = self._disk.journals[replica]
+        try:
+            position = journal.append(data)
+        except Exception as error:
+            self._fail(error)
+            return
+        self._waiting[sid] = completed
+        self._bytes[replica] += len(data)
+        journal.committed(position).add_done_callback(lambda done: self._committed(done, sid))
+
+    def _entry(self, performance: Performance, completed: Completed) -> Entry:
+        com, request, replica = self._com, performance.effect.request, performance.effect.replica
+        instance = com.instances[completed.sid]
+        context = instance.base + request.context + instance.siblings
+        if instance.acted:
+            context = instance.leaves(com.known)
+        ticket = ""
+        if self._tracing is not None:
+            self._tracing.early(Ended(completed.sid, replica, request.invocation, completed.ok))
+            ticket = self._tracing.ticket(replica)
+        seen = tuple(performance.seen) if completed.ok else ()
+        body, output, joins = completed.body, completed.output, instance.joins.wire()
+        return Entry(request, completed.ok, body, output, seen, context, joins, com.view, com.clock, ticket)
+
+    def _committed(self, done: "asyncio.Future[None]", sid: Sid) -> None:
+        completed = self._waiting.pop(sid, None)
+        error = None if done.cancelled() else done.exception()
+        if completed is None or self._dispatch.stopped:
+            return
+        if error is not None:
+            self._fail(error if isinstance(error, Exception) else RuntimeError(str(error)))
+            return
+        self._dispatch.tell(completed)
+        self._look(sid.replica)
+
+    def waits(self, replica: Replica) -> bool:
+        return any(sid.replica == replica for sid in self._waiting)
+
+    def last(self) -> list[Completed]:
+        """The life is over: what was performed, and is not known to be on disk."""
+        waiting, self._waiting = list(self._waiting.values()), {}
+        return waiting
+
+    # snapshots
+
+    def _look(self, replica: Replica) -> None:
+        journal = self._disk.journals[replica]
+        much = journal.last - journal.base > RECORDS or self._bytes[replica] > BYTES
+        if much and replica not in self._copying:
+            self._copying.add(replica)
+            self._dispatch.when_quiet(replica, lambda quiet: self._checkpoint(replica, quiet))
+
+    def _checkpoint(self, replica: Replica, quiet: bool) -> None:
+        """Nothing is being performed on it now. (Or it did not come to that: another time.)"""
+        journal = self._disk.journals[replica]
+        if not quiet:
+            asyncio.get_running_loop().call_later(1.0, self._copying.discard, replica)
+            return
+        resident = self._dispatch.residents[replica]
+        ticket = self._tracing.ticket(replica) if self._tracing is not None else ""
+        head = self._head(resident, self._com.handover.keep(replica), ticket)
+        self._bytes[replica] = 0
+        taken = capture(resident.object)
+        position = journal.last
+        done = journal.checkpoint(_chunks(head, taken.chunks, taken.close), position)
+        done.add_done_callback(lambda future: self._written(future, replica, position))
+
+    def _written(self, done: "asyncio.Future[None]", replica: Replica, position: int) -> None:
+        self._copying.discard(replica)
+        if not done.cancelled() and (error := done.exception()) is not None:
+            log.error("%s: no snapshot, the journal goes on growing: %s", replica, error)
+        else:
+            log.info("%s: a snapshot after %d records", replica, position)
+
+    def _head(self, resident: Resident, part: bytes, ticket: str) -> Head:
+        return Head(self._com.view, resident.changes, part, ticket, resident.recent.requests()[-1000:])
+
+    # states that are taken
+
+    def took(self, replica: Replica, resident: Resident, part: bytes, ticket: str) -> None:
+        """Before Take: its state is this one now. What it performs from here on stands on it."""
+        journal = self._disk.journals[replica]
+        if not journal.last and not part:
+            self.has(replica)  # nothing is the initial state
+            return
+        taken = capture(resident.object)
+        self._bytes[replica] = 0
+        chunks = _chunks(self._head(resident, part, ticket), taken.chunks, taken.close)
+        try:
+            done = self._disk.adopting[replica] = journal.adopt(chunks)
+        except Exception as error:
+            self._fail(error)
+            return
+        self._start(self._adopted(replica, done))
+
+    async def _adopted(self, replica: Replica, done: "asyncio.Future[None]") -> None:
+        await done
+        self.has(replica)
+
+    async def settled(self, replica: Replica) -> None:
+        """No state is on its way to the disk, not even one of an earlier life: then the next one can be taken."""
+        if replica in self._disk.adopting:
+            await asyncio.wait((self._disk.adopting[replica],))
+
+    def has(self, replica: Replica) -> None:
+        """It has a state, and that is on disk."""
+        self._safe.add(replica)
+        if not self._dispatch.stopped:
+            self.remember()
+
+
+def _chunks(head: Head, chunks: Callable[[], Iterator[bytes]], close: Callable[[], None]) -> Iterator[bytes]:
+    try:
+        yield from chain((encode(head),), chunks())
+    finally:
+        close()

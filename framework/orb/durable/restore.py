@@ -1,0 +1,152 @@
+"""The state of a durable replica from its disk: the snapshot, and what was performed after it, once more.
+
+Instances are performed in the order in which they ended. Those that conflict ended in their order, the others may have
+any. A call that came back to an instance which waited for it is performed where that one waits; if the one that waited
+has not ended, nothing of both is in the state: whoever repeats it begins from the beginning.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+
+import msgspec
+
+from framework.com.context import Context
+from framework.com.handover import Part
+from framework.com.messages import Request
+from framework.com.replies import Kept, Replies
+from framework.com.view import Holding
+from framework.declare import Object, declaration, performing
+from framework.errors import BadRequest
+from framework.ids import Invocation, Replica, object_of
+from framework.orb.durable.entries import Entry, Head, decode
+from framework.orb.durable.past import Past
+from framework.orb.held import Held, Recent, spooled
+from framework.orb.loops import new_loop
+from framework.orb.messages import open_envelope
+from framework.orb.moving import capture
+from framework.store import Loaded
+
+log = logging.getLogger(__name__)
+
+CONTEXTS = 1000  # entries whose context may still count: other nodes have delivered what is older
+_EMPTY = Part(0, (), Kept((), (), (), ()))
+
+
+def restored(replica: Replica, cls: type[Object], loaded: Loaded, version: int) -> Held | None:
+    """In a thread. None if there is nothing. ``version``: of the last view of which is noted that it had its state."""
+    head = Head(0, 0, b"", "", ())
+    target = cls()
+    if loaded.snapshot is not None:
+        head = decode(next(loaded.snapshot), Head, f"the snapshot of {replica}")
+        target.set_state(loaded.snapshot)
+        for _ in loaded.snapshot:  # a set_state of the user's need not read to the end
+            pass
+    elif not loaded.position:
+        return None
+    entries = [decode(data, Entry, f"record {at} of {replica}") for at, data in loaded.records]
+    performer = _Again(replica, target, entries)
+    performer.perform()
+    done = [e for e in performer.done if e.ok]
+    last = entries[-1].ticket if entries else head.ticket
+    holding = Holding(replica, max([version, head.version, *(e.version for e in entries)]), head.changes + len(done))
+    recent = Recent(chain(head.done, (e.request for e in done)))
+    part = _part(replica, head.part, performer.done)
+    return Held(holding, part, last, spooled(capture(target)), recent.requests(), on_disk=True)
+
+
+def _part(replica: Replica, old: bytes, entries: Sequence[Entry]) -> bytes:
+    """What the com layer knew of this replica, with the replies of what was performed since."""
+    part = msgspec.msgpack.decode(old, type=Part) if old else _EMPTY
+    replies = Replies()
+    replies.adopt(part.replies)
+    context = Context()
+    context.merge_wire(part.context)
+    recent = len(entries) - CONTEXTS
+    for number, entry in enumerate(entries):
+        reply = replies.start(entry.request)
+        reply.status, reply.body, reply.output = "ok" if entry.ok else "error", entry.body, entry.output
+        if number >= recent:
+            others = tuple([c for c in entry.context if object_of(c[0]) != object_of(replica)])
+            reply.context = reply.full = others
+            reply.joins = entry.joins
+            if entry.ok:
+                context.merge_wire(others)
+        replies.finish(entry.request.invocation, reply)
+    clock = max([part.clock, *(e.clock for e in islice(entries, max(recent, 0), None))])
+    return msgspec.msgpack.encode(Part(clock, context.wire(), replies.export()))
+
+
+class _Again:
+    def __init__(self, replica: Replica, target: Object, entries: Sequence[Entry]) -> None:
+        self._replica = replica
+        self._target = target
+        self._entries = entries
+        self._methods = declaration(type(target))
+        self._within: dict[Invocation, list[Entry]] = {}  # calls that came back to an instance, by that one
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.done: list[Entry] = []  # in the order in which they ended
+
+    def perform(self) -> None:
+        ended = {e.request.invocation: e.ok for e in self._entries}
+        top = []
+        for entry in self._entries:
+            above = next(self._above(entry.request), None)
+            if above is None or ended.get(above) is False:
+                top.append(entry)
+            elif above in ended:
+                self._within.setdefault(above, []).append(entry)
+        try:
+            for entry in top:
+                self._one(entry)
+        finally:
+            if self._loop is not None:
+                self._loop.close()
+
+    def _above(self, request: Request) -> Iterator[Invocation]:
+        """Instances at this very replica that wait for this request, the nearest one first."""
+        for ancestor in reversed(request.chain):
+            if ancestor.object == object_of(self._replica) and self._replica in ancestor.replicas:
+                yield request.invocation.ancestor(ancestor.length)
+
+    def _one(self, entry: Entry) -> None:
+        if entry.ok:
+            self._again(entry)
+        self.done.append(entry)
+
+    def _again(self, entry: Entry) -> None:
+        request = entry.request
+        part = next(p for p in request.parts if p.object == object_of(self._replica))
+        method = self._methods.method(part.footprint.method)
+        inner = self._within.pop(request.invocation, [])
+
+        def meanwhile(first: int, end: int) -> None:
+            mine = [e for e in inner if first <= e.request.invocation.path[len(request.invocation.path)] < end]
+            for each in mine:
+                inner.remove(each)
+                self._one(each)
+
+        envelope = open_envelope(request.args)
+        past = Past(request.invocation, envelope, entry.seen, method.is_async, meanwhile)
+        try:
+            with performing(past):
+                body = getattr(self._target, method.name)(*method.unpack(envelope.args))
+                result = self._awaited(body) if method.is_async else body
+            packed = method.pack_result(result)
+        except Exception as error:
+            raise BadRequest(
+                f"{self._replica}: {method.where} ({request.invocation}) was performed without an error, and now "
+                f"raises {type(error).__name__}: {error}. Has the class changed, or is the method not deterministic? "
+                "Start the node with the class as it was; or move the directory of this replica away, if others have "
+                "its state"
+            ) from error
+        if packed != entry.body:
+            log.warning("%s: %s (%s) has another result now", self._replica, method.where, request.invocation)
+        for each in inner:  # sent, and not waited for
+            self._one(each)
+
+    def _awaited(self, body: object) -> object:
+        if self._loop is None:
+            self._loop = new_loop()
+        return self._loop.run_until_complete(body)  # type: ignore[arg-type]  # a coroutine

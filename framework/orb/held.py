@@ -1,0 +1,98 @@
+"""What a node still has of a replica when the life is over in which it had a state: in memory, or on disk.
+
+Nobody uses it as long as another member has a state of the object. If nobody has, the view says which of the held ones
+is the best, and one replica begins with it (framework.com.view, ``Directory.seeds``).
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from framework.com.messages import Request
+from framework.com.view import Holding
+from framework.errors import BadMessage
+from framework.orb.moving.captures import Capture
+from framework.orb.moving.spool import Spool, framed
+
+SECONDS, REQUESTS, BYTES = 60.0, 10_000, 64 << 20  # so much of what was performed last is remembered
+
+
+class Luggage(msgspec.Struct, array_like=True, frozen=True):
+    """What travels with a state."""
+
+    part: bytes  # of the com layer
+    changes: int  # requests that are in it, without those that only read
+
+
+class Held(msgspec.Struct):
+    holding: Holding
+    part: bytes
+    ticket: str  # for the trace; empty without one
+    spool: Spool  # chunks of the state
+    done: tuple[Request, ...]  # what was performed last, in this order
+    on_disk: bool = False  # the journal of this replica has just this
+
+    @property
+    def luggage(self) -> bytes:
+        return packed(self.part, self.holding.performed)
+
+
+class Stored:
+    """Chunks in a file, as a capture: it can be read more than once, and stays when a reader closes it."""
+
+    def __init__(self, spool: Spool) -> None:
+        self._spool = spool
+
+    def chunks(self) -> Iterator[bytes]:
+        return self._spool.chunks()
+
+    def close(self) -> None:
+        pass
+
+
+class Recent:
+    """Requests that a replica has performed, and that change it: the last ones."""
+
+    def __init__(self, requests: Iterable[Request] = (), now: float = 0.0) -> None:
+        self._requests: deque[tuple[float, Request]] = deque()
+        self._bytes = 0
+        for request in requests:
+            self.add(request, now)
+
+    def add(self, request: Request, now: float) -> None:
+        known = self._requests
+        known.append((now, request))
+        self._bytes += len(request.args)
+        while known[0][0] < now - SECONDS or len(known) > REQUESTS or self._bytes > BYTES:
+            self._bytes -= len(known.popleft()[1].args)
+            if not known:
+                break
+
+    def requests(self) -> tuple[Request, ...]:
+        return tuple(request for _, request in self._requests)
+
+
+def packed(part: bytes, changes: int) -> bytes:
+    return msgspec.msgpack.encode(Luggage(part, changes))
+
+
+def unpacked(data: bytes, whose: str) -> Luggage:
+    try:
+        return msgspec.msgpack.decode(data, type=Luggage)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadMessage(f"what came with the state of {whose} cannot be used: {error}") from None
+
+
+def spooled(taken: Capture) -> Spool:
+    """In a thread. Errors of the capture and of the disk come out of it."""
+    spool = Spool()
+    try:
+        for chunk in taken.chunks():
+            spool.write(framed(chunk))
+    except BaseException:
+        spool.close()
+        raise
+    finally:
+        taken.close()
+    return spool
