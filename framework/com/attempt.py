@@ -37,7 +37,9 @@ class Attempt:
         outside = {n: (o.incarnation, o.holds) for n, o in outsiders.items()}
         for promise in self.promises.values():
             outside.update({n: (i, holds) for n, i, holds in promise.outsiders})
-        joined = sorted(n for n in outside if n not in stay)
+        shunned = {n for promise in self.promises.values() for n in promise.shuns}
+        joined = sorted(n for n in outside if n not in stay and n not in shunned)
+        refused = tuple(sorted(n for n in outside if n in shunned))
         lives = {n: (view.life(n) or 1, view.incarnation(n) or 1) for n in stay}
         lives |= {n: (version, outside[n][0]) for n in joined}
         members = tuple(sorted(lives))
@@ -54,4 +56,5 @@ class Attempt:
             tuple(sorted(com.directory.seeds({n: lives[n][0] for n in members}, unready, held))),
         )
         left = tuple(sorted(self.leaving))
-        return Decision(following, left, tuple(joined), flush.union([self.promises[n].report for n in stay]))
+        reports = flush.union([self.promises[n].report for n in stay])
+        return Decision(following, left, tuple(joined), reports, refused)

@@ -89,7 +89,7 @@ class Com:
         self.limits = limits or Limits()
         self.told = told
         self.clock = first_of(self.lives.mine)
-        self.known = Known(self.lives.base)
+        self.known = Known(self.lives.known)
         self.links = {
             n: Link(n, self.timing, self.lives.mine, directory.view.life(n) or 1)
             for n in directory.view.members

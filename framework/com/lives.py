@@ -25,22 +25,25 @@ def life_of(number: int) -> int:
 
 
 class Lives:
-    __slots__ = ("_moved", "node", "pending", "view")
+    __slots__ = ("_moved", "_seen", "node", "pending", "view")
 
     def __init__(self, node: Node, view: View) -> None:
         self.node = node
         self.view = view
         self.pending: set[Replica] = set()  # replicas that have no state yet, as far as is known here
         self._moved: dict[Node, int] = {}  # last version in which a node came or left
+        self._seen: dict[Node, int] = {}  # the same, as far as this node was there
         self.install(view, (), view.members)
+        self._seen.clear()
 
     def install(self, view: View, left: Iterable[Node], joined: Iterable[Node]) -> None:
         self.view = view
         self.pending = set(view.unready)
         for node in left:
-            self._moved[node] = view.version
+            self._moved[node] = self._seen[node] = view.version
         for node in joined:
             self._moved[node] = view.life(node) or view.version
+            self._seen[node] = self._moved[node]
 
     @property
     def mine(self) -> int:
@@ -51,6 +54,11 @@ class Lives:
     def base(self, origin: Node, at: Replica) -> int:
         """Numbers up to this one of requests from ``origin`` to this replica are over."""
         return first_of(max(self._moved.get(origin, 1), self._moved.get(node_of(at), 1)))
+
+    def known(self, origin: Node, at: Replica) -> int:
+        """Numbers up to this one are known to be over. What an earlier life of the origin sent may be alive: those who
+        were there when it ended know, others hear of it by the marks."""
+        return first_of(max(self._seen.get(origin, 1), self._moved.get(node_of(at), 1)))
 
     def gone(self, at: Replica, version: int) -> bool:
         """Is the life that a request of this version went to, at this replica, not a member any more?"""

@@ -70,6 +70,8 @@ class Membership:
         self._wished_at: float | None = None  # since when a change is wanted and nobody makes it
         self._promised_at = float("-inf")
         self._told: dict[Node, float] = {}
+        self._shunned: set[Node] = set()  # who is left out because it is not heard here would be so again at once
+        self._refused: dict[Node, float] = {}  # until when nobody tries again to let it in
         self._outside: dict[Node, float] = {}  # members that have not taken the view: when they were heard
 
     @property
@@ -266,6 +268,9 @@ class Membership:
                 self._count_accepted(self.attempt, now)
 
     def _hello(self, word: Hello, now: float) -> None:
+        self._shunned.discard(word.source)
+        if now < self._refused.get(word.source, now):
+            return
         if self.view.incarnation(word.source) == word.incarnation and self.view.life(word.source) is not None:
             self._outside[word.source] = now
             self._tell_decision(word.source, now)
@@ -291,6 +296,7 @@ class Membership:
             tuple(sorted(r for r in self.com.unready if r not in self.com.handover.committed)),
             self.com.handover.holds,
             tuple(sorted(self.suspects)),
+            tuple(sorted(self._shunned)),
             tuple(sorted((n, o.incarnation, o.holds) for n, o in self.outsiders.items())),
             self.accepted,
         )
@@ -358,6 +364,10 @@ class Membership:
         self._round, self._wished_at = 0, None
         self.last = decision
         self.unwanted -= set(decision.left)
+        self._shunned = (self._shunned | self.suspects & set(decision.left)) - set(decision.joined)
+        for node in decision.refused:
+            self._refused[node] = now + 20 * self.patience
+            self.outsiders.pop(node, None)
         for node in decision.joined:
             self.outsiders.pop(node, None)
         flush.install(self.com, decision)

@@ -46,6 +46,7 @@ class Decision(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froz
     left: tuple[Node, ...] = ()
     joined: tuple[Node, ...] = ()
     report: Report = Report()
+    refused: tuple[Node, ...] = ()  # wanted to join, but not all who stay hear them
 
 
 class Word(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
@@ -81,6 +82,7 @@ class Promise(FromMember, tag=13, frozen=True):
     unready: tuple[Replica, ...] = ()
     holds: tuple[Holding, ...] = ()
     suspects: tuple[Node, ...] = ()
+    shuns: tuple[Node, ...] = ()  # were left out for their silence, and are still not heard
     outsiders: tuple[tuple[Node, int, tuple[Holding, ...]], ...] = ()
     accepted: tuple[Ballot, Decision] | None = None
 

@@ -260,7 +260,8 @@ class SimNode:
         try:
             effects = com.step(event, self.world.now)
         except (Unavailable, BadRequest) as error:
-            if type(event) is Submit and type(error) is Unavailable:
+            # a call that was refused while this node stood still may be collected afterwards
+            if type(event) is Collect or (type(event) is Submit and type(error) is Unavailable):
                 self.world.performer.refused(self, event)
             elif not isinstance(event, Evict | Depart | Give):  # these may come at a bad moment
                 raise

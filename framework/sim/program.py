@@ -144,8 +144,7 @@ class Program:
                 break
         if chance.random() < self.shape.back:
             chain = request.chain[len(request.chain) - len(waiting) :]
-            if not chain:  # it is performed once more, and nobody waits for it
-                waiting = ()
+            waiting = waiting[len(waiting) - len(chain) :]  # one that is performed once more has nobody who waits
             back = self._back(chance, at, list(zip(chain, waiting, strict=True)))
             if back is not None:
                 acts.append(back)

@@ -94,6 +94,7 @@ FOUND_WHERE_THE_GROUP_CHANGES = [
     (310, "an old state was taken up while the newer one was only away"),
     (317, "a call was given up though a replica that joins could still answer"),
     (434, "a state was ahead of a request that went only to the replica that took it"),
+    (2444, "a life that had just begun took requests of an earlier one for delivered"),
     (1600, "who had decided a view crashed, and the one it had admitted could not tell the others"),
     (575, "a request that was agreed got a predecessor with a higher stamp"),
 ]
