@@ -1,6 +1,10 @@
 """Rules about a whole run, read from what the oracle has replayed: one order (A3), equal states (A7), nothing left over
 (A8), and that compatible calls do not wait for each other."""
 
+from collections import Counter
+from itertools import combinations
+
+from framework.footprint import Footprint
 from framework.sim.oracle_views import named
 from framework.sim.verdict import Facts, Performed, Place
 
@@ -20,16 +24,15 @@ def _agreement(run: Facts) -> None:
     judged: list[tuple[Place, dict[str, int]]] = []  # with the position of each act
     for place in run.places.values():
         done = place.performed
+        _count(run, place)
         positions = {p.group.act: n for n, p in enumerate(done) if p.group is not None}
-        others = [(other, at) for other, at in judged if not at.keys().isdisjoint(positions)]
-        pairs = ((a, b) for i, a in enumerate(done) for b in done[max(i + 1, place.adopted) :])
-        for a, b in pairs:  # what it adopted has the order of the donor
-            run.verdict.pairs += 1
-            if not place.conflict(a.footprint, b.footprint):
-                continue
-            run.verdict.ordered += 1
-            for other, at in others:
-                if _reversed(place, a, b, other, at):
+        others = [(other, at, _elsewhere(done, at)) for other, at in judged if not at.keys().isdisjoint(positions)]
+        for i, j in combinations(sorted({n for *_, moved in others for n in moved}), 2):
+            a, b = done[i], done[j]
+            if j < place.adopted or not place.conflict(a.footprint, b.footprint):
+                continue  # what was adopted has the order of the donor
+            for other, at, moved in others:
+                if i in moved and j in moved and _reversed(place, a, b, other, at):
                     run.blame(
                         "A3",
                         f"{place.name} delivered {a.invocation} ({a.footprint}) before {b.invocation} "
@@ -37,6 +40,35 @@ def _agreement(run: Facts) -> None:
                     )
                     break
         judged.append((place, positions))
+
+
+def _count(run: Facts, place: Place) -> None:
+    """Pairs of which this life performed the second, and those of them that conflict. Footprints are few."""
+    earlier: Counter[Footprint | None] = Counter()
+    for n, instance in enumerate(place.performed):
+        if n >= place.adopted:
+            run.verdict.pairs += n
+            alike = (count for f, count in earlier.items() if place.conflict(f, instance.footprint))
+            run.verdict.ordered += sum(alike)
+        earlier[instance.footprint] += 1
+
+
+def _elsewhere(done: list[Performed], at: dict[str, int]) -> set[int]:
+    """Those of ``done`` that do not stand between the same others there as here. All pairs that are the other way round
+    are among them, so that not all pairs have to be looked at."""
+    both = [(n, at[p.group.act]) for n, p in enumerate(done) if p.group is not None and p.group.act in at]
+    moved: set[int] = set()
+    largest = -1
+    for n, there in both:
+        if there <= largest:
+            moved.add(n)
+        largest = max(largest, there)
+    least = max((there for _, there in both), default=0) + 1
+    for n, there in reversed(both):
+        if there >= least:
+            moved.add(n)
+        least = min(least, there)
+    return moved
 
 
 def _reversed(place: Place, a: Performed, b: Performed, other: Place, at: dict[str, int]) -> bool:
