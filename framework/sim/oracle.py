@@ -304,7 +304,7 @@ class Oracle(Replay):
         place.ready = r.view
         if not r.ticket:
             place.history = self.life[1]
-            self.fallen_back |= not self.views.formed(r.view)
+            self.fallen_back |= not self.views.formed(r.view) and not self._has_a_state(place, r.view)
             return
         replica, since, i = parse_ticket(r.ticket)
         self.verdict.adopted += 1
@@ -312,7 +312,7 @@ class Oracle(Replay):
             return
         donor = self.places[named(replica, since)]
         place.donor = (donor.name, i)
-        self.fallen_back |= not self.views.has(r.view, donor.life)
+        self.fallen_back |= not self.views.has(r.view, donor.life) and not self._has_a_state(place, r.view)
         taken = donor.performed[: donor.adopted]
         running = [p.invocation for p in donor.own if p.start <= i and (p.ended is None or p.ended.i > i)]
         taken += [
@@ -326,6 +326,12 @@ class Oracle(Replay):
         place.by_invocation = {p.invocation: p for p in taken}
         for p in taken:
             place.delivered |= self.of_invocation[p.invocation]
+
+
+    def _has_a_state(self, place: Place, version: int) -> bool:
+        """Does another replica of this object in this view have one?"""
+        others = [p for p in self.places.values() if p.object == place.object and p is not place]
+        return any(p.ready is not None and self.views.has(version, p.life) for p in others)
 
 
 def _clock(sid: str) -> int:

@@ -84,9 +84,12 @@ def _reversed(place: Place, a: Performed, b: Performed, other: Place, at: dict[s
 
 def _common(a: Performed, b: Performed, other: Place) -> bool:
     """Had these two, as performed elsewhere, the ``other`` as a destination, too? Between lives of the final view
-    all copies of a call count as one. But what a life that has gone performed may be repeated by a client to those that
-    are left; that this comes at the right place is A5."""
-    return other.final or all(p.group is not None and p.group.places.get(other.replica) is other for p in (a, b))
+    all copies of a call that changes something count as one. But what a life that has gone performed may be repeated by
+    a client to those that are left; that this comes at the right place is A5. And a read may be repeated anywhere."""
+    return all(
+        (other.final and p.changes) or (p.group is not None and p.group.places.get(other.replica) is other)
+        for p in (a, b)
+    )
 
 
 def _compatible(run: Facts) -> None:
