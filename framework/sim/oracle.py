@@ -327,7 +327,6 @@ class Oracle(Replay):
         for p in taken:
             place.delivered |= self.of_invocation[p.invocation]
 
-
     def _has_a_state(self, place: Place, version: int) -> bool:
         """Does another replica of this object in this view have one?"""
         others = [p for p in self.places.values() if p.object == place.object and p is not place]
