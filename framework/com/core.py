@@ -129,7 +129,7 @@ class Com:
             Response: self.calls.respond,
             Delivered: self._delivered,
             CancelMessage: lambda m: self.hosts[m.target].cancel(m.group),
-            Ready: lambda m: self.lives.pending.discard(m.replica),
+            Ready: lambda m: self.handover.ready(m.replica),
         }
 
     @property

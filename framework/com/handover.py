@@ -24,7 +24,7 @@ from framework.com.replies import Kept
 from framework.com.view import NOBODY, Holding
 from framework.com.words import NONE
 from framework.errors import BadMessage, BadRequest, Unavailable
-from framework.ids import Node, Replica, node_of
+from framework.ids import Node, Replica, node_of, object_of, replica
 
 if TYPE_CHECKING:
     from framework.com.core import Com
@@ -83,16 +83,16 @@ class Handover:
     def refresh(self) -> None:
         """The view has changed."""
         self._choose()
-        for replica in self.unready:
-            self.unready[replica] = self.donors(replica)
+        for mine in self.unready:
+            self.unready[mine] = self.donors(mine)
         view = self.com.lives.view
-        for replica in tuple(self._wishes):
-            left = {(n, life) for n, life in self._wishes[replica] if life > view.version or view.life(n) == life}
-            self._wishes[replica] = left
+        for mine in tuple(self._wishes):
+            left = {(n, life) for n, life in self._wishes[mine] if life > view.version or view.life(n) == life}
+            self._wishes[mine] = left
             if not left:
-                del self._wishes[replica]
-        for replica in [r for r in self._closed_at if r not in self._wishes]:
-            self._reopen(self.com.hosts[replica])
+                del self._wishes[mine]
+        for mine in [r for r in self._closed_at if r not in self._wishes]:
+            self._reopen(self.com.hosts[mine])
 
     # the one who gives
 
@@ -101,15 +101,29 @@ class Handover:
             raise BadRequest(f"no replica {event.replica} at {self.com.node}")
         if event.to not in self.com.directory.nodes or event.to == self.com.node or event.life < 2:
             raise BadRequest(f"{event.to!r} in its life {event.life} is no node that can be given a state")
+        theirs = replica(object_of(event.replica), event.to)
+        if self.com.lives.view.life(event.to) == event.life and theirs not in self.com.lives.pending:
+            return  # it has one by now
         self._wishes.setdefault(event.replica, set()).add((event.to, event.life))
         self.look(self.com.hosts[event.replica], now)
 
+    def ready(self, replica: Replica) -> None:
+        """That one has its state now, from here or from another one: nobody need wait for the moment to give it."""
+        self.com.lives.pending.discard(replica)
+        for host in self.com.hosts.values():
+            wishes = self._wishes.get(host.replica)
+            if wishes and host.name == object_of(replica):
+                self._wishes[host.replica] = {w for w in wishes if w[0] != node_of(replica)}
+                if not self._wishes[host.replica]:
+                    del self._wishes[host.replica]
+                    self._reopen(host)
+
     def tick(self, now: float) -> None:
-        for replica in tuple(self._wishes):
-            host = self.com.hosts[replica]
-            if now - self._closed_at.get(replica, now) > 4 * self.com.timing.delta:
+        for mine in tuple(self._wishes):
+            host = self.com.hosts[mine]
+            if now - self._closed_at.get(mine, now) > 4 * self.com.timing.delta:
                 self._reopen(host)
-                self._open_until[replica] = now + 16 * self.com.timing.delta
+                self._open_until[mine] = now + 16 * self.com.timing.delta
             self.look(host, now)
 
     def look(self, host: Host, now: float | None = None) -> None:

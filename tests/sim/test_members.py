@@ -8,7 +8,7 @@ import pytest
 from framework.com.events import Arrived, Deliver, Submit, Tick
 from framework.errors import BadRequest, OboError
 from framework.footprint import Footprint, Relation
-from framework.ids import Node, Replica
+from framework.ids import Node, Replica, object_of
 from framework.sim.host_objects import host
 from framework.sim.ledger import Ledger
 from framework.sim.node import SimNode
@@ -221,7 +221,8 @@ def test_with_nobody_there_clients_wait(monkeypatch: pytest.MonkeyPatch) -> None
     assert world.run()
     assert all(c.over for c in world.performer.clients.values())  # type: ignore[attr-defined]
     assert {t.header.life for t in world.traces()} == {1, 2}
-    assert all(r.ticket == "" for r in seen(world, "adopt"))
+    durable = {p.name for p in world.directory.objects.values() if p.durable}
+    assert durable and all((r.ticket != "") == (object_of(r.replica) in durable) for r in seen(world, "adopt"))
 
 
 # states
