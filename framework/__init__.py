@@ -7,22 +7,36 @@ used: declaring and testing objects does without.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from framework.declare import Object, conflict_matrix, method
+from framework.declare import (
+    Backed,
+    Object,
+    Place,
+    Recalled,
+    Touched,
+    canonical,
+    conflict_matrix,
+    declaration,
+    method,
+    performing,
+)
 from framework.errors import (
     Aborted,
     BadRequest,
+    Broken,
     DeadlineExceeded,
     DeclarationError,
     NoSuchMethod,
     NoSuchObject,
     OboError,
     OutcomeUnknown,
+    Outdated,
     PermissionDenied,
     RemoteError,
     ResourceExhausted,
     Unauthenticated,
     Unavailable,
 )
+from framework.footprint import Footprint, Keys, Mode
 from framework.version import __version__
 
 if TYPE_CHECKING:
@@ -42,23 +56,35 @@ __all__ = [
     "FIRST",
     "Aborted",
     "AsyncOrb",
+    "Backed",
     "BadRequest",
+    "Broken",
     "DeadlineExceeded",
     "DeclarationError",
+    "Footprint",
+    "Keys",
+    "Mode",
     "NoSuchMethod",
     "NoSuchObject",
     "Object",
     "OboError",
     "Orb",
     "OutcomeUnknown",
+    "Outdated",
     "PermissionDenied",
+    "Place",
+    "Recalled",
     "RemoteError",
     "ResourceExhausted",
+    "Touched",
     "Unauthenticated",
     "Unavailable",
     "__version__",
+    "canonical",
     "conflict_matrix",
     "connect",
+    "declaration",
     "method",
+    "performing",
     "quorum",
 ]

@@ -63,6 +63,14 @@ class Aborted(OboError):
     """The call was taken back. Retry is right."""
 
 
+class Outdated(Aborted):
+    """What was said about the footprint of a call does not hold any more. It was not performed; it is judged again."""
+
+
+class Broken(OboError):
+    """The store of a replica does not work now. Not the fault of the call; other replicas may perform it."""
+
+
 class DeadlineExceeded(OboError):
     """The deadline passed before the receipt was complete. ``replies`` are those that came in time."""
 

@@ -68,12 +68,21 @@ class Collect(Event):
 
 
 class Completed(Event):
-    """The driver has performed an instance. ``ok`` False: it raised and its effect is undone (abort)."""
+    """The driver has performed an instance. ``ok`` False: it raised and its effect is undone (abort).
+
+    ``safe`` False: what comes after it may begin, but nobody is told before ``Safe``."""
 
     sid: Sid
     ok: bool
     body: bytes = b""
     output: bool = False
+    safe: bool = True
+
+
+class Safe(Event):
+    """What these instances did cannot get lost any more: they are answered."""
+
+    sids: tuple[Sid, ...]
 
 
 class Cancel(Event):
@@ -155,6 +164,7 @@ AnyEvent = (
     | Submit
     | Collect
     | Completed
+    | Safe
     | Cancel
     | Leave
     | Arrived

@@ -6,18 +6,25 @@ and their types), ``keyspec`` and ``keys`` (which keys a call touches) and ``mat
 conflict); ``build`` and ``base`` put it together in one ``model.Declaration``.
 """
 
+from framework.declare.backed import Backed, Place, Recalled, Touched
 from framework.declare.base import Object, conflict_matrix, declaration
 from framework.declare.environment import Environment, performing
+from framework.declare.keys import canonical
 from framework.declare.marks import method
 from framework.declare.model import Declaration, Method
 from framework.declare.signature import Parameter
 
 __all__ = [
+    "Backed",
     "Declaration",
     "Environment",
     "Method",
     "Object",
     "Parameter",
+    "Place",
+    "Recalled",
+    "Touched",
+    "canonical",
     "conflict_matrix",
     "declaration",
     "method",
