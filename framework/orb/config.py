@@ -180,7 +180,7 @@ def parse(text: str, base: Path = Path()) -> Config:
             raise BadRequest(f"{where}: the name {name!r} belongs to the framework")
         on[ObjectName(name)] = _places(where, entry.on, file.nodes)
         classes[ObjectName(name)] = _class(where, entry.class_)
-        options[ObjectName(name)] = _options(where, classes[ObjectName(name)], entry.options)
+        options[ObjectName(name)] = check_options(f"{where} options", classes[ObjectName(name)], entry.options)
     _check_serve(file.serve)
     serve = file.serve
     if serve.data is not None:
@@ -242,14 +242,14 @@ def _places(where: str, on: list[str] | None, nodes: Mapping[str, str]) -> list[
     return on
 
 
-def _options(where: str, cls: type[Object], options: Mapping[str, Any]) -> Mapping[str, Any]:
+def check_options(where: str, cls: type[Object], options: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
         if issubclass(cls, Backed):
             cls.check_options(options)
         elif options:
             raise BadRequest(f"{cls.__name__} takes none: only objects with a store of their own do")
     except BadRequest as error:
-        raise BadRequest(f"{where} options: {error}") from None
+        raise BadRequest(f"{where}: {error}") from None
     return options
 
 
