@@ -76,8 +76,6 @@ def _half_done(life: "Life", at: Replica) -> bool:
 
 async def keep(life: "Life", remains: dict[Replica, Remains]) -> dict[Replica, Held]:
     """When the life has been abandoned: the states themselves. Those of backed replicas are in their stores."""
-    for backed in life.backed():
-        await asyncio.to_thread(backed.ended)
     loop = asyncio.get_running_loop()
     until = loop.time() + PATIENCE
     held = {}

@@ -65,6 +65,7 @@ class Life:
         self.dispatch.start()
         for backed in self.backed():
             backed.begin(stage, self.com, self.tracing, self.dispatch, self._broken)
+            node.stores.committers[backed.replica] = backed.committer
         self.journaling: Journaling | None = None
         if node.disk is not None:
             self.journaling = Journaling(node.disk, self.com, self.tracing, self.dispatch, node.fail)
@@ -280,6 +281,8 @@ class Life:
         self.explainer.stop()
         self.handing.close()
         self.dispatch.abandon()
+        for backed in self.backed():
+            backed.close()
         if self.tracing is not None:
             self.tracing.close()
 
@@ -293,7 +296,7 @@ class Life:
         self.deafen()
         for backed in self.backed():
             backed.close()
-            await asyncio.to_thread(backed.ended)
+            await asyncio.to_thread(backed.committer.join, 5.0)
         if self.tracing is not None and failed:
             self.tracing.close()
         elif self.tracing is not None:

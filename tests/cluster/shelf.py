@@ -136,12 +136,9 @@ class Shelf(Backed):
 
     @method
     def swap(self, one: str, other: str) -> None:
-        self._write(
-            "update numbers set number = (select number from numbers n where n.name = "
-            "case numbers.name when ?1 then ?2 else ?1 end) where name in (?1, ?2)",
-            one,
-            other,
-        )
+        found = dict(self.writer.execute("select name, number from numbers where name in (?, ?)", (one, other)))
+        for name, number in ((one, found.get(other, 0)), (other, found.get(one, 0))):
+            self._write("replace into numbers values (?, ?)", name, number)
 
     @method
     def change(self) -> int:

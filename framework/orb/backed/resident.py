@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from framework.com.core import Com
 from framework.com.events import Completed, Deliver, Safe
 from framework.declare import Backed, Method
-from framework.errors import Unavailable
 from framework.footprint import Footprint, Relation
 from framework.ids import Replica, Sid
 from framework.orb.backed.committer import Committer
@@ -149,11 +148,6 @@ class BackedResident(Resident):
     def footprint(self, method: Method, values: tuple[object, ...]) -> tuple[Footprint, int | None]:
         touched = self.store.touched(method.name, values)
         return Footprint(method.name, touched.keys, method.readonly), touched.basis
-
-    def ended(self) -> None:
-        """In a thread, after ``close``."""
-        if not self.committer.join(30.0):
-            raise Unavailable(f"{self.replica}: the last commit does not end")
 
 
 class _Reader(Performance):

@@ -12,6 +12,7 @@ from framework.com.view import Holding
 from framework.declare import Backed, Object, Place
 from framework.errors import Broken, Unavailable
 from framework.ids import Node, ObjectName, Replica, object_of
+from framework.orb.backed.committer import Committer
 from framework.orb.durable.entries import Entry, Head, decode
 from framework.orb.durable.restore import part_with
 from framework.orb.held import Held, Recent
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from framework.orb.durable.disk import Disk
 
 log = logging.getLogger(__name__)
+
+PATIENCE = 30.0  # seconds that a commit may take
 
 
 class InStore:
@@ -51,6 +54,7 @@ class Stores:
         base = Path(config.serve.data or "") / node / "stores"
         self._places = {r: _place(r, node, base, config.options) for r in here}
         self._open: set[Replica] = set()
+        self.committers: dict[Replica, Committer] = {}  # of the last life
 
     async def open(self) -> None:
         """Until all work. BadRequest says which one cannot, and why."""
@@ -59,6 +63,7 @@ class Stores:
 
     def _reopened(self, replica: Replica) -> None:
         """In a thread."""
+        self._alone(replica)
         target = self.objects[replica]
         if replica in self._open:
             self._open.discard(replica)
@@ -92,6 +97,11 @@ class Stores:
             log.info("%s was in view %d, with %d changes", replica, found.holding.version, found.holding.performed)
         return found  # type: ignore[no-any-return]
 
+    def _alone(self, replica: Replica) -> None:
+        """Nobody of a life that is over works with it any more."""
+        if replica in self.committers and not self.committers[replica].join(PATIENCE):
+            raise Broken(f"the last commit has not ended after {PATIENCE:g} s")
+
     def _recalled(self, replica: Replica, version: int) -> Held | None:
         target = self.objects[replica]
         recalled = target.recall()
@@ -113,6 +123,7 @@ class Stores:
         """In a thread."""
         for replica in self._open:
             try:
+                self._alone(replica)
                 self.objects[replica].close()
             except Broken as error:
                 log.warning("%s: %s", replica, error)
