@@ -109,7 +109,7 @@ class Backed(Object):
 
     def set_state(self, chunks: Iterable[bytes]) -> None:
         """Unlike that of a plain object it is called on the very object that has been opened, also on one that has a
-        state. If it raises, ``recall`` gives None."""
+        state. No chunks at all: the initial, empty state. If it raises, ``recall`` gives None."""
         raise NotImplementedError
 
     @property

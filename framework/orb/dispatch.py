@@ -9,9 +9,10 @@ from framework.com.events import Completed, Deliver, Received, Stop
 from framework.errors import Aborted, OboError
 from framework.footprint import Footprint
 from framework.ids import Replica, Sid, object_of
+from framework.orb.backed.writing import Writing
 from framework.orb.messages import open_envelope
 from framework.orb.outcome import failure
-from framework.orb.performance import Performance, Resident, Stage
+from framework.orb.performance import Instance, Resident, Stage
 from framework.orb.reading import Reading
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Dispatch:
         stage.over = self._over
         self.residents = residents
         self.journaling: Journaling | None = None  # of durable replicas
-        self._running: dict[Sid, Performance] = {}
+        self._running: dict[Sid, Instance] = {}
         self._closed: dict[Replica, Quiet] = {}  # somebody waits until nothing is performed there
         self._late: dict[Replica, list[Deliver]] = {}  # and this waits so long
         self._tasks: set[asyncio.Task[None]] = set()
@@ -57,7 +58,7 @@ class Dispatch:
         except OboError as error:
             self._stage.loop.call_soon(self._stage.feed, Completed(effect.sid, False, failure(error)))
             return
-        performance = Performance(self._stage, self.residents[effect.replica], effect, method, envelope)
+        performance = self.residents[effect.replica].performance(self._stage, effect, method, envelope)
         self._running[effect.sid] = performance
         task = performance.start()
         if task is not None:
@@ -83,16 +84,19 @@ class Dispatch:
         if not task.cancelled() and task.exception() is not None:
             log.error("an instance could not be completed: a fault of the framework", exc_info=task.exception())
 
-    def _over(self, performance: Performance, completed: Completed) -> None:
+    def _over(self, performance: Instance, completed: Completed) -> None:
         del self._running[completed.sid]
         _count(performance, completed, self._stage.loop.time())
+        if isinstance(performance, Writing):
+            performance.resident.take_note(performance, completed)
+            return
         journaling = self._writes(performance)
         if journaling is not None:
             journaling.append(performance, completed)
         else:
             self.tell(completed)
 
-    def _writes(self, performance: Performance) -> "Journaling | None":
+    def _writes(self, performance: Instance) -> "Journaling | None":
         """Only what changes a durable replica is written down."""
         return self.journaling if performance.resident.durable and not performance.method.readonly else None
 
@@ -100,7 +104,7 @@ class Dispatch:
         """An instance is performed and, if its object is durable, on disk."""
         self._stage.feed(completed)
         if self._closed:
-            self._look(completed.sid.replica)
+            self.look(completed.sid.replica)
 
     # a moment in which nothing is performed at a replica
 
@@ -109,10 +113,13 @@ class Dispatch:
         that is running waits for them. ``act(False)`` if it does not come to that soon."""
         self._closed[at], self._late[at] = act, []
         self._stage.loop.call_later(CLOSED, self._give_up, at, act)
-        self._look(at)
+        self.look(at)
 
-    def _look(self, at: Replica) -> None:
-        if at in self._closed and not self.changing(at) and not (self.journaling and self.journaling.waits(at)):
+    def look(self, at: Replica) -> None:
+        """Something is over there."""
+        if at not in self._closed or self.changing(at) or self.residents[at].waits:
+            return
+        if not (self.journaling and self.journaling.waits(at)):
             self._open(at, True)
 
     def _give_up(self, at: Replica, act: "Quiet") -> None:
@@ -148,11 +155,12 @@ class Dispatch:
         """The life is over: what has been performed, and the com layer has not heard of. What ends from now on is
         undone."""
         for resident in self.residents.values():
-            with resident.ending:
-                resident.over = True
+            resident.close()
         done = []
         for performance, completed in self._stage.close():
             del self._running[completed.sid]
+            if isinstance(performance, Writing):
+                continue  # its batch is rolled back
             _count(performance, completed, self._stage.loop.time())
             journaling = self._writes(performance)
             if journaling is not None:
@@ -182,7 +190,7 @@ def _comes_back(effect: Deliver) -> bool:
     return any(a.object == object_of(effect.replica) for a in effect.request.chain)
 
 
-def _count(performance: Performance, completed: Completed, now: float) -> None:
+def _count(performance: Instance, completed: Completed, now: float) -> None:
     resident = performance.resident
     resident.performed += completed.ok
     if completed.ok and not performance.method.readonly:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from framework.com.events import Completed, Ended
 from framework.com.view import Holding
 from framework.ids import Replica
+from framework.orb.backed.resident import BackedResident
 from framework.orb.held import Held, spooled
 from framework.orb.moving import capture
 
@@ -42,6 +43,8 @@ def close(life: "Life") -> dict[Replica, Remains]:
         log.warning("the state of %s is not kept: a call was open that would be half in it", replica)
     remains = {}
     for replica, resident in life.residents.items():
+        if isinstance(resident, BackedResident):
+            continue  # its store knows
         if replica not in com.unready and replica not in spoiled:
             holding = Holding(replica, com.view, resident.changes)
             ticket = tracing.ticket(replica) if tracing is not None else ""
@@ -72,7 +75,7 @@ def _half_done(life: "Life", at: Replica) -> bool:
 
 
 async def keep(life: "Life", remains: dict[Replica, Remains]) -> dict[Replica, Held]:
-    """When the life has been abandoned: the states themselves."""
+    """When the life has been abandoned: the states themselves. Those of backed replicas are in their stores."""
     loop = asyncio.get_running_loop()
     until = loop.time() + PATIENCE
     held = {}

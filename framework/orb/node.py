@@ -23,7 +23,6 @@ from framework.com.events import (
     Arrived,
     Collect,
     Connected,
-    Depart,
     Evict,
     Session,
     Submit,
@@ -43,7 +42,8 @@ from framework.net import options
 from framework.net.peers import Peers
 from framework.net.security import Credentials, listen
 from framework.net.wire.com_pb2 import FetchChunk, FetchWish
-from framework.orb import looking
+from framework.orb import going, looking
+from framework.orb.backed.stores import Stores
 from framework.orb.config import Config
 from framework.orb.durable.disk import Disk, open_disk
 from framework.orb.gateway import Gateway
@@ -62,9 +62,6 @@ FRAME = 3  # messages in a frame, roughly, when there is little to do
 #: Streams are reliable while they stand: a frame is sent again when one breaks, and else only after very long silence.
 TIMING = Timing(delta=0.05, ask_after=0.5, resend_after=20.0, suspect_after=0.75)
 EARLY = 512  # frames kept for an outsider that is about to be a member
-GRACE = 0.3  # seconds for what others do here, when a node is about to leave
-LEAVING = 2.0  # seconds that others have to let it go
-LINGER = 0.2  # seconds in which those who stay hear of what was decided
 
 
 class Node:
@@ -80,7 +77,9 @@ class Node:
         self.disk = open_disk(config, self.name)
         self._tls = config.security.tls(name)
         self._trace = trace
+        self.stores = Stores(config, self.name)
         self.naming = Naming(config)
+        self.naming.judge = lambda *call: self.member.judge(*call) if self.member is not None else None
         self.workers = Workers(config.serve.workers, f"obo-{name}")
         self.peers = Peers(self.name, config.addresses, self, config.serve.max_message, Credentials(self._tls))
         self.peers.explain = self._explain
@@ -94,7 +93,7 @@ class Node:
         self.member: Life | None = None
         self.outsider: Outsider | None = None
         self.held: dict[Replica, Held] = {}  # states of earlier lives
-        self._leaving = False
+        self.leaving = False
         self._version = self.disk.note.version if self.disk is not None else 0  # of the last view it was in
         self._incarnation = 0
         self._early: deque[Arrived] = deque(maxlen=EARLY)
@@ -209,7 +208,7 @@ class Node:
         was.abandon()
         self.member = None
         self.joined.clear()
-        if not self._leaving:
+        if not self.leaving:
             self._keeping = asyncio.ensure_future(self._keep(was))
         self.sessions.drop(self.refusal())
         self.gateway.drop(self.refusal())
@@ -221,6 +220,7 @@ class Node:
             if replica in self.held:
                 self.held[replica].spool.close()
             self.held[replica] = held
+        await self.stores.recall(self.held, self.disk, again=True)
         if lost := [r for r in was.journaled() if r not in self.held]:
             self.fail(Unavailable(f"start the node again: it has the state of {', '.join(lost)} on disk alone"))
         if self._stopping is None:
@@ -314,50 +314,28 @@ class Node:
         if self.disk is not None:
             self.held = await asyncio.to_thread(self.disk.load, self.config.classes)
         await self._server.start()
-        self._ask()
         self.peers.start()
         self._ticking = asyncio.ensure_future(self._tick())
-        self.feed(Tick())  # a group of one need not wait
+        if self.stores.objects:
+            self._keeping = asyncio.ensure_future(self._open_stores())
+        else:
+            self._ask()
+            self.feed(Tick())  # a group of one need not wait
+
+    async def _open_stores(self) -> None:
+        try:
+            await self.stores.open()
+            await self.stores.recall(self.held, self.disk, again=False)
+        except OboError as error:
+            self.fail(error)
+            return
+        self._ask()
 
     async def drain(self) -> None:
-        """Take no more calls; return when those in flight are answered and nothing is running or waiting here. One
-        that may leave does not wait for what others go on doing here."""
-        self.sessions.draining = True
-        self.gateway.drain()
-        until: float | None = None
-        loop = asyncio.get_running_loop()
-        while self.failed is None and self.open():
-            if self.member is None or self.member.waiting() or self.gateway.in_flight or not self._may_go():
-                until = None
-            elif until is None:
-                until = loop.time() + GRACE
-            elif loop.time() > until:
-                return
-            await asyncio.sleep(TICK)
-
-    def _may_go(self) -> bool:
-        try:
-            self.life.check_may_go()
-        except (BadRequest, Unavailable):
-            return False
-        return True
+        await going.drain(self)
 
     async def leave(self) -> bool:
-        """Leave the group in order, if enough stay: those need not find out by themselves. To be called when it is
-        drained."""
-        if not self._may_go() or self.failed is not None:
-            return False
-        self._leaving = True
-        log.info("%s leaves the group", self.name)
-        self.life.feed(Depart())
-        try:
-            async with asyncio.timeout(LEAVING):
-                while self.member is not None and self._may_go():
-                    await asyncio.sleep(TICK)
-        except TimeoutError:
-            log.warning("%s could not leave the group within %g s: the others will find out", self.name, LEAVING)
-        await asyncio.sleep(LINGER)
-        return self.member is None
+        return await going.leave(self)
 
     def open(self) -> list[str]:
         return self.member.open() if self.member is not None else []
@@ -380,6 +358,7 @@ class Node:
         if self._server is not None:
             await self._server.stop(0.2)
         self.workers.stop()
+        await asyncio.to_thread(self.stores.close)
         if self.disk is not None:
             await asyncio.to_thread(self.disk.close)
 

@@ -52,6 +52,17 @@ def named(error: str, text: str) -> OboError:
     return OboError(f"{error}: {text}")
 
 
+def is_outdated(responses: Sequence[Response]) -> bool:
+    """Did a replica, and so all of them, refuse to perform it on what was said about its footprint?"""
+    for response in responses:
+        if response.status == "error":
+            try:
+                return _failure.decode(response.body).error == errors.Outdated.__name__
+            except msgspec.DecodeError:
+                return False
+    return False
+
+
 class Reply:
     """The response of one replica. ``value`` is the result, or raises what the method raised."""
 

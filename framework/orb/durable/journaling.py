@@ -12,12 +12,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from framework.com.core import Com
-from framework.com.events import Completed, Ended
+from framework.com.events import Completed
 from framework.ids import Replica, Sid
 from framework.orb.durable.disk import Disk
-from framework.orb.durable.entries import Entry, Head, encode
+from framework.orb.durable.entries import Head, encode
+from framework.orb.durable.noting import entry_of
 from framework.orb.moving import capture
-from framework.orb.performance import Performance, Resident
+from framework.orb.performance import Instance, Resident
 from framework.orb.tracing import Tracing
 
 if TYPE_CHECKING:
@@ -63,10 +64,10 @@ class Journaling:
 
     # what is performed
 
-    def append(self, performance: Performance, completed: Completed) -> None:
+    def append(self, performance: Instance, completed: Completed) -> None:
         """It is performed; ``Dispatch.tell`` hears of it when it is on disk."""
         replica, sid = performance.effect.replica, completed.sid
-        data = encode(self._entry(performance, completed))
+        data = encode(entry_of(self._com, self._tracing, performance, completed))
         journal = self._disk.journals[replica]
         try:
             position = journal.append(data)
@@ -76,20 +77,6 @@ class Journaling:
         self._waiting[sid] = completed
         self._bytes[replica] += len(data)
         journal.committed(position).add_done_callback(lambda done: self._committed(done, sid))
-
-    def _entry(self, performance: Performance, completed: Completed) -> Entry:
-        com, request, replica = self._com, performance.effect.request, performance.effect.replica
-        instance = com.instances[completed.sid]
-        context = instance.base + request.context + instance.siblings
-        if instance.acted:
-            context = instance.leaves(com.known)
-        ticket = ""
-        if self._tracing is not None:
-            self._tracing.early(Ended(completed.sid, replica, request.invocation, completed.ok))
-            ticket = self._tracing.ticket(replica)
-        seen = tuple(performance.seen) if completed.ok else ()
-        body, output, joins = completed.body, completed.output, instance.joins.wire()
-        return Entry(request, completed.ok, body, output, seen, context, joins, com.view, com.clock, ticket)
 
     def _committed(self, done: "asyncio.Future[None]", sid: Sid) -> None:
         completed = self._waiting.pop(sid, None)
