@@ -6,13 +6,13 @@ majority; a ``readonly`` one by ucast to one replica; both can be changed per ca
 
 from collections.abc import Callable, Sequence
 from functools import cache
-
-import msgspec
+from typing import Any
 
 from framework.com.events import Outgoing, Submit
 from framework.com.receipt import CREC, SREC, Receipt, majority
 from framework.com.view import Placement
 from framework.declare import Backed, Method
+from framework.declare.codec import Codec
 from framework.declare.suggest import did_you_mean
 from framework.errors import BadRequest, NoSuchObject
 from framework.footprint import Footprint
@@ -27,8 +27,8 @@ Pick = Callable[[Sequence[Replica]], Replica]
 #: The footprint of a call of an object whose replica here can tell, and what that stands on. None: nobody here can.
 Judge = Callable[[ObjectName, Method, tuple[object, ...]], tuple[Footprint, int | None] | None]
 
-_list = msgspec.msgpack.Decoder(list)
-_map = msgspec.msgpack.Decoder(dict[str, object])
+_list = Codec(list[Any])
+_map = Codec(dict[str, Any])
 
 
 class Naming:
@@ -143,11 +143,11 @@ def _values(method: Method, ask: Ask) -> tuple[bytes, tuple[object, ...]]:
             check_depth(method.where, ask.args, values)
             return ask.args, values
     try:
-        args = _list.decode(ask.args)
-        named = _map.decode(ask.named) if ask.named else {}
+        args = _list.unpack(ask.args)
+        named = _map.unpack(ask.named) if ask.named else {}
     except RecursionError:
         raise BadRequest(too_deep(method.where)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, OverflowError) as error:
+    except (ValueError, OverflowError) as error:
         raise BadRequest(f"{method.where}: the arguments are no msgpack array: {error}") from None
     check_depth(method.where, ask.args, args)
     check_depth(method.where, ask.named, named.values())
