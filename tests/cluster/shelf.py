@@ -106,13 +106,16 @@ class Shelf(Backed):
         for table in ("numbers", "notes", "head"):
             self.writer.execute(f"delete from {table}")
         self.epoch = 0
-        for number, chunk in enumerate(chunks):
-            rows = msgspec.msgpack.decode(chunk)
-            if number == 0:
-                self.epoch = rows[0]
-            else:
-                self.writer.executemany("insert into numbers values (?, ?)", rows)
-        self.writer.execute("commit")
+        try:
+            for number, chunk in enumerate(chunks):
+                rows = msgspec.msgpack.decode(chunk)
+                if number == 0:
+                    self.epoch = rows[0]
+                else:
+                    self.writer.executemany("insert into numbers values (?, ?)", rows)
+            self.writer.execute("commit")
+        except sqlite3.OperationalError as error:
+            raise Broken(str(error)) from error
 
     def _write(self, sql: str, *params: Any) -> None:
         if self.basis is not None and self.basis != self.epoch:

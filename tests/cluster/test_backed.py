@@ -142,7 +142,7 @@ def test_a_store_that_is_full_takes_its_node_out_and_nobody_else(tmp_path):
         shelf = c.connect("n1", timeout=WAIT).object(Shelf, "shelf")
         for number in range(1500):
             shelf.add(f"a name that takes some room {number}", 1)
-        until(lambda: "n3" not in c.look("n1")["members"], "n3 is still a member")
+        until(lambda: "shelf@n3" in c.look("n3")["transfers"]["unready"], "n3 goes on")
         assert shelf.get("a name that takes some room 7") == 1
         assert len(shelf.all()) == 1500
         c.stop("n3")
