@@ -20,6 +20,8 @@ create table if not exists head (id integer primary key, body blob not null, epo
 class Shelf(Backed):
     """``add``s are compatible; ``swap`` conflicts with all that have its name; ``change`` moves the basis."""
 
+    compares = "all"
+
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
         if unknown := set(options) - {"pages"}:
