@@ -62,6 +62,7 @@ class Touched(msgspec.Struct, frozen=True):
 
 class Backed(Object):
     durable: ClassVar[bool] = True
+    intentions: ClassVar[bool] = True
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
