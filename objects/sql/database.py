@@ -1,0 +1,139 @@
+"""``Database``: a database at each replica, and statements that are performed at all of them.
+
+Statements that conflict are performed in one order everywhere, others as they come: see ``touched``. Time, chance and
+keys that the database gives are the same at each replica. What a call did is on disk with the framework's note that it
+did so, or not at all. docs/sql.md is the guide.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from framework import (
+    Backed,
+    BadRequest,
+    Outdated,
+    Place,
+    Recalled,
+    Touched,
+    conflict_matrix,
+    method,
+)
+from objects.sql.engine import Engine
+from objects.sql.errors import shown
+from objects.sql.options import read_options, url_of
+from objects.sql.result import Params, Result
+from objects.sql.sqlite import Sqlite
+from objects.sql.standin import Statement, understand
+
+
+@conflict_matrix(
+    execute=("execute", "executemany", "transaction", "query", "tables", "schema", "digest"),
+    executemany=("executemany", "transaction", "query", "tables", "schema", "digest"),
+    transaction=("transaction", "query", "tables", "schema", "digest"),
+)
+class Database(Backed):
+    """SQLite in a file (the default), or PostgreSQL: [objects.NAME.options] url."""
+
+    def __init__(self) -> None:
+        self._engine: Engine | None = None
+
+    # for clients
+
+    @method
+    def execute(self, sql: str, params: Params = ()) -> Result:
+        """One statement of any kind."""
+        return self._open_engine().perform([(self._understood(sql), params)])[0]
+
+    @method
+    def executemany(self, sql: str, rows: Sequence[Params]) -> Result:
+        """One statement for each of the rows, all or nothing."""
+        if not rows:
+            return Result([], [], 0)
+        return self._open_engine().perform_many(self._understood(sql), rows)
+
+    @method
+    def transaction(self, statements: Sequence[tuple[str, Params]]) -> list[Result]:
+        """All of the statements or none."""
+        if not statements:
+            return []
+        return self._open_engine().perform([(self._understood(sql), params) for sql, params in statements])
+
+    @method(readonly=True)
+    def query(self, sql: str, params: Params = ()) -> Result:
+        """One statement that only reads."""
+        engine = self._open_engine()
+        statement = understand(sql, engine.dialect)
+        if statement.writes:
+            raise BadRequest(f"query only reads; use execute for: {shown(sql)}")
+        return engine.query(statement, params)
+
+    @method(readonly=True)
+    def tables(self) -> list[str]:
+        return self._open_engine().tables()
+
+    @method(readonly=True)
+    def schema(self) -> list[str]:
+        """The statements that make it."""
+        return self._open_engine().schema()
+
+    @method(readonly=True)
+    def digest(self) -> dict[str, str]:
+        """Of each table: equal at two replicas iff the rows are."""
+        return self._open_engine().digests()
+
+    # for the framework
+
+    @classmethod
+    def check_options(cls, options: Mapping[str, Any]) -> None:
+        read_options(options)
+
+    def open(self, place: Place) -> None:
+        options = read_options(place.options)
+        url = url_of(options, place)
+        if url.get_backend_name() != "sqlite":
+            raise BadRequest("only SQLite")
+        engine = Sqlite(url, options, self)
+        engine.open()
+        self._engine = engine
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def recall(self) -> Recalled | None:
+        return self._open_engine().recall()
+
+    def begin(self) -> None:
+        self._open_engine().begin()
+
+    def commit(self, entries: Sequence[bytes], head: bytes | None = None) -> None:
+        self._open_engine().commit(entries, head)
+
+    def rollback(self) -> None:
+        self._open_engine().rollback()
+
+    def fingerprint(self) -> str:
+        return self._open_engine().fingerprint()
+
+    def touched(self, method: str, values: tuple[Any, ...]) -> Touched:
+        return Touched(None)
+
+    def get_state(self) -> Iterable[bytes]:
+        return self._open_engine().get_state()
+
+    def set_state(self, chunks: Iterable[bytes]) -> None:
+        self._open_engine().set_state(chunks)
+
+    def _open_engine(self) -> Engine:
+        if self._engine is None:
+            raise BadRequest("the database is not open")
+        return self._engine
+
+    def _understood(self, sql: str) -> Statement:
+        """For a call that is being performed: what was said of it when it was taken must still hold."""
+        engine = self._open_engine()
+        basis = self.basis
+        if basis is not None and basis != engine.version:
+            raise Outdated(f"the schema has version {engine.version} now, not {basis}")
+        return understand(sql, engine.dialect)

@@ -1,0 +1,40 @@
+"""What ``Database`` wants from SQLite and from PostgreSQL."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from framework import Recalled
+from objects.sql.result import Params, Result
+from objects.sql.standin import Dialect, Statement
+
+Step = tuple[Statement, Params]
+
+
+class Engine(Protocol):
+    """One database. ``perform`` and what has to do with batches belong to one thread; the rest to any."""
+
+    dialect: Dialect
+    version: int  # of the schema, in the open batch
+
+    def open(self) -> None: ...
+    def close(self) -> None: ...
+    def recall(self) -> Recalled | None: ...
+    def begin(self) -> None: ...
+    def commit(self, entries: Sequence[bytes], head: bytes | None) -> None: ...
+    def rollback(self) -> None: ...
+
+    def perform(self, steps: Sequence[Step]) -> list[Result]:
+        """All or nothing, in the open batch."""
+
+    def perform_many(self, statement: Statement, rows: Sequence[Params]) -> Result:
+        """One statement for each of the rows, all or nothing; ``rowcount`` is the sum."""
+
+    def query(self, statement: Statement, params: Params) -> Result:
+        """Of what is committed."""
+
+    def tables(self) -> list[str]: ...
+    def schema(self) -> list[str]: ...
+    def digests(self) -> dict[str, str]: ...
+    def fingerprint(self) -> str: ...
+    def get_state(self) -> Iterable[bytes]: ...
+    def set_state(self, chunks: Iterable[bytes]) -> None: ...
