@@ -62,6 +62,11 @@ class Touched(msgspec.Struct, frozen=True):
 
 class Backed(Object):
     durable: ClassVar[bool] = True
+    intentions: ClassVar[bool] = True
+
+    #: A readonly method without arguments that says the same at all replicas at one point of the order; they are
+    #: compared now and then ([group] compare_every).
+    compares: ClassVar[str] = ""
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:

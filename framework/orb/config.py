@@ -20,6 +20,7 @@
 
     [group]                       # optional
     suspect_after = 0.75          # seconds of silence after which a member is left out, at least
+    compare_every = 3600          # seconds after which replicas of databases are compared again; 0: never
 
     [security]                    # optional on loopback; docs/security.md
     ca = "certs/ca.pem"           # relative to this file
@@ -74,6 +75,7 @@ class Serve(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 class Group(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     suspect_after: float = 0.75
+    compare_every: float = 0.0
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -213,6 +215,8 @@ def check_group(group: Group) -> None:
             f"[group] suspect_after = {group.suspect_after:g}: from {least:g} to {most:g} seconds; nodes say something "
             "every 0.05 s, and a member that is silent for longer than this is left out of the group"
         )
+    if group.compare_every < 0:
+        raise BadRequest(f"[group] compare_every = {group.compare_every:g}: seconds, or 0 for never")
 
 
 def _check_address(name: str, address: str, others: Mapping[Node, str]) -> None:

@@ -64,7 +64,7 @@ class Life:
         self.dispatch = Dispatch(stage, self.residents)
         self.dispatch.start()
         for backed in self.backed():
-            backed.begin(stage, self.com, self.tracing, self.dispatch, self._broken)
+            backed.begin(stage, self.com, self.tracing, self.dispatch, self.broken)
             node.stores.committers[backed.replica] = backed.committer
         self.journaling: Journaling | None = None
         if node.disk is not None:
@@ -167,7 +167,7 @@ class Life:
         if out is not None:
             self.node.out(out.why)
 
-    def _broken(self, at: Replica, error: Exception) -> None:
+    def broken(self, at: Replica, error: Exception) -> None:
         """The store of a replica does not work: what it was to perform others will. This node gets out of their way,
         and comes back when the store works."""
         if self.node.member is not self:

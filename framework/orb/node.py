@@ -44,6 +44,7 @@ from framework.net.security import Credentials, listen
 from framework.net.wire.com_pb2 import FetchChunk, FetchWish
 from framework.orb import going, looking
 from framework.orb.backed.stores import Stores
+from framework.orb.comparing import Comparing
 from framework.orb.config import Config
 from framework.orb.durable.disk import Disk, open_disk
 from framework.orb.gateway import Gateway
@@ -102,6 +103,7 @@ class Node:
         self._stopping: asyncio.Task[None] | None = None
         self._server: Any = None
         self._ticking: asyncio.Task[None] | None = None
+        self._comparing: asyncio.Task[None] | None = None
 
     @property
     def life(self) -> Life:
@@ -318,6 +320,7 @@ class Node:
         self._ticking = asyncio.ensure_future(self._tick())
         if self.stores.objects:
             self._keeping = asyncio.ensure_future(self._open_stores())
+            self._comparing = asyncio.ensure_future(Comparing(self).go_on(self.config.group.compare_every))
         else:
             self._ask()
             self.feed(Tick())  # a group of one need not wait
@@ -350,8 +353,9 @@ class Node:
         self.gateway.close()
         if self._ticking is not None:
             self._ticking.cancel()
-        if self._keeping is not None:
-            self._keeping.cancel()
+        for task in (self._keeping, self._comparing):
+            if task is not None:
+                task.cancel()
         await self.peers.stop()
         if self.member is not None:
             await self.member.stop(self.failed is not None)

@@ -20,6 +20,8 @@ create table if not exists head (id integer primary key, body blob not null, epo
 class Shelf(Backed):
     """``add``s are compatible; ``swap`` conflicts with all that have its name; ``change`` moves the basis."""
 
+    compares = "all"
+
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
         if unknown := set(options) - {"pages"}:
@@ -106,13 +108,16 @@ class Shelf(Backed):
         for table in ("numbers", "notes", "head"):
             self.writer.execute(f"delete from {table}")
         self.epoch = 0
-        for number, chunk in enumerate(chunks):
-            rows = msgspec.msgpack.decode(chunk)
-            if number == 0:
-                self.epoch = rows[0]
-            else:
-                self.writer.executemany("insert into numbers values (?, ?)", rows)
-        self.writer.execute("commit")
+        try:
+            for number, chunk in enumerate(chunks):
+                rows = msgspec.msgpack.decode(chunk)
+                if number == 0:
+                    self.epoch = rows[0]
+                else:
+                    self.writer.executemany("insert into numbers values (?, ?)", rows)
+            self.writer.execute("commit")
+        except sqlite3.OperationalError as error:
+            raise Broken(str(error)) from error
 
     def _write(self, sql: str, *params: Any) -> None:
         if self.basis is not None and self.basis != self.epoch:

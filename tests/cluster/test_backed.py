@@ -1,5 +1,6 @@
 """Objects with a store of their own, on real nodes: what is acknowledged is there once, whoever is killed and when."""
 
+import sqlite3
 import threading
 import time
 
@@ -8,6 +9,7 @@ import pytest
 from framework import BadRequest, Outdated, RemoteError
 from framework.errors import OboError
 from framework.orb.backed import resident
+from framework.orb.comparing import Comparing, minority
 from framework.testing import cluster
 from tests.cluster.shelf import Shelf
 from tests.cluster.test_durable import restart_all
@@ -142,7 +144,7 @@ def test_a_store_that_is_full_takes_its_node_out_and_nobody_else(tmp_path):
         shelf = c.connect("n1", timeout=WAIT).object(Shelf, "shelf")
         for number in range(1500):
             shelf.add(f"a name that takes some room {number}", 1)
-        until(lambda: "n3" not in c.look("n1")["members"], "n3 is still a member")
+        until(lambda: "shelf@n3" in c.look("n3")["transfers"]["unready"], "n3 goes on")
         assert shelf.get("a name that takes some room 7") == 1
         assert len(shelf.all()) == 1500
         c.stop("n3")
@@ -161,6 +163,30 @@ def test_a_member_that_was_away_gets_what_it_missed(tmp_path):
             load.more()
         assert sums(c) == [load.done] * 3
         c.verify(WAIT)
+
+
+def test_a_replica_that_differs_leaves_and_gets_a_fresh_state(tmp_path, caplog):
+    """Somebody writes into the file of n3, past the framework."""
+    with cluster({"shelf": Shelf}, 3, trace=tmp_path) as c:
+        shelf = c.connect("n1", timeout=WAIT).object(Shelf, "shelf")
+        for number in range(10):
+            shelf.add(f"a{number}", 1)
+        until(lambda: sums(c) == [10] * 3, "not all have it")
+        node = c._members["n1"]._node
+        assert c._background.run(Comparing(node).compare("shelf"), WAIT) == []
+        with sqlite3.connect(tmp_path / "data" / "n3" / "stores" / "shelf" / "shelf.sqlite", timeout=WAIT) as file:
+            file.execute("update numbers set number = 7 where name = 'a4'")
+        file.close()
+        assert c._background.run(Comparing(node).compare("shelf"), WAIT) == ["shelf@n3"]
+        until(lambda: sums(c) == [10] * 3, "n3 still differs")
+        assert "shelf@n3 DIFFERS from the majority of its replicas in a4" in caplog.text
+
+
+def test_who_differs():
+    assert minority({"a": b"1", "b": b"1", "c": b"2"}) == ["c"]
+    assert minority({"a": b"1", "b": b"1"}) == [] == minority({"a": b"1"}) == minority({})
+    assert minority({"a": b"1", "b": b"2"}) is None
+    assert minority({"a": b"1", "b": b"1", "c": b"2", "d": b"3"}) is None
 
 
 def test_options_are_checked():
