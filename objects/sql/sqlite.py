@@ -7,6 +7,7 @@ unless it says OR FAIL, or a trigger does.
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -243,15 +244,23 @@ class Sqlite:
         return leaving(reader(self._url, self._given, converting=False), self._files.copy())
 
     def set_state(self, chunks: Iterable[bytes]) -> None:
+        chunks = iter(chunks)
+        first = list(islice(chunks, 1))
         try:
-            arrive(chunks, self._files.arriving)
+            if not first:  # the initial state
+                self._empty()
+                return
+            arrive(chain(first, chunks), self._files.arriving)
             with self._readers.none():
                 self._disconnect()
                 self._files.replace()
                 self._connect()
         except BaseException:
-            with self._readers.none():
-                self._disconnect()
-                self._start_afresh()
-                self._connect()
+            self._empty()
             raise
+
+    def _empty(self) -> None:
+        with self._readers.none():
+            self._disconnect()
+            self._start_afresh()
+            self._connect()
