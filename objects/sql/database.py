@@ -34,6 +34,8 @@ from objects.sql.standin import Statement, understand
 class Database(Backed):
     """SQLite in a file (the default), or PostgreSQL: [objects.NAME.options] url."""
 
+    compares = "digest"
+
     def __init__(self) -> None:
         self._engine: Engine | None = None
 
