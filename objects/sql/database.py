@@ -6,7 +6,7 @@ did so, or not at all. docs/sql.md is the guide.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from framework import (
     Backed,
@@ -24,6 +24,9 @@ from objects.sql.options import read_options, url_of
 from objects.sql.result import Params, Result
 from objects.sql.sqlite import Sqlite
 from objects.sql.standin import Statement, understand
+
+if TYPE_CHECKING:
+    from objects.sql.postgres import Postgres
 
 
 @conflict_matrix(
@@ -92,9 +95,11 @@ class Database(Backed):
     def open(self, place: Place) -> None:
         options = read_options(place.options)
         url = url_of(options, place)
-        if url.get_backend_name() != "sqlite":
-            raise BadRequest("only SQLite")
-        engine = Sqlite(url, options, self)
+        engine: Engine
+        if url.get_backend_name() == "sqlite":
+            engine = Sqlite(url, options, self)
+        else:
+            engine = _postgres()(url, options, self, f"obo {place.replica}")
         engine.open()
         self._engine = engine
 
@@ -139,3 +144,11 @@ class Database(Backed):
         if basis is not None and basis != engine.version:
             raise Outdated(f"the schema has version {engine.version} now, not {basis}")
         return understand(sql, engine.dialect)
+
+
+def _postgres() -> "type[Postgres]":
+    try:
+        from objects.sql.postgres import Postgres
+    except ImportError as error:
+        raise BadRequest(f"PostgreSQL needs psycopg: pip install 'obo[postgres]' ({error})") from None
+    return Postgres
