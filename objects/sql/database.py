@@ -6,7 +6,7 @@ did so, or not at all. docs/sql.md is the guide.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from framework import (
     Backed,
@@ -25,6 +25,9 @@ from objects.sql.result import Params, Result
 from objects.sql.sqlite import Sqlite
 from objects.sql.standin import Statement, understand
 
+if TYPE_CHECKING:
+    from objects.sql.postgres import Postgres
+
 
 @conflict_matrix(
     execute=("execute", "executemany", "transaction", "query", "tables", "schema", "digest"),
@@ -33,6 +36,8 @@ from objects.sql.standin import Statement, understand
 )
 class Database(Backed):
     """SQLite in a file (the default), or PostgreSQL: [objects.NAME.options] url."""
+
+    compares = "digest"
 
     def __init__(self) -> None:
         self._engine: Engine | None = None
@@ -90,9 +95,11 @@ class Database(Backed):
     def open(self, place: Place) -> None:
         options = read_options(place.options)
         url = url_of(options, place)
-        if url.get_backend_name() != "sqlite":
-            raise BadRequest("only SQLite")
-        engine = Sqlite(url, options, self)
+        engine: Engine
+        if url.get_backend_name() == "sqlite":
+            engine = Sqlite(url, options, self)
+        else:
+            engine = _postgres()(url, options, self, f"obo {place.replica}")
         engine.open()
         self._engine = engine
 
@@ -137,3 +144,11 @@ class Database(Backed):
         if basis is not None and basis != engine.version:
             raise Outdated(f"the schema has version {engine.version} now, not {basis}")
         return understand(sql, engine.dialect)
+
+
+def _postgres() -> "type[Postgres]":
+    try:
+        from objects.sql.postgres import Postgres
+    except ImportError as error:
+        raise BadRequest(f"PostgreSQL needs psycopg: pip install 'obo[postgres]' ({error})") from None
+    return Postgres

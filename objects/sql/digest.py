@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from objects.sql.values import quote
+
 _BLOCK = 1000
 _SIZE = 16
 _pack = msgspec.msgpack.Encoder().encode
@@ -83,7 +85,3 @@ def _text(data: bytes) -> Any:
         return data.decode()
     except UnicodeDecodeError:
         return [data]
-
-
-def quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

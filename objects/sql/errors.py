@@ -5,9 +5,12 @@ a stranger, connection lost. Each says what was wrong, and in which statement.
 """
 
 import sqlite3
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from framework import Broken
+
+if TYPE_CHECKING:
+    import psycopg
 
 _SHOWN = 200
 
@@ -76,3 +79,29 @@ def from_sqlite(error: Exception, what: str) -> Exception:
     if isinstance(error, UnicodeError):
         return DataError(f"not valid text: {error}; {where}")
     return error
+
+
+#: Classes of SQLSTATE that say something about the server: connection, deadlock, resources, operator, system.
+_BROKEN_CLASSES: Final = ("08", "40", "53", "57", "58", "F0", "XX")
+_LOCKED: Final = "55P03"
+_RAISED: Final = "P0001"  # RAISE in a trigger, as RAISE(ABORT) is in SQLite
+
+
+def from_postgres(error: "psycopg.Error", what: str) -> Exception:
+    """What to raise for what psycopg raised while it did ``what``."""
+    where = f"in: {shown(what)}"
+    state = error.sqlstate
+    diag = error.diag
+    text = diag.message_primary or " ".join(str(error).split())
+    if diag.message_detail:
+        text += f" ({diag.message_detail})"
+    if state is None:
+        lost = type(error).__name__ in ("OperationalError", "InterfaceError", "InternalError")
+        return Broken(f"the connection is lost: {text}; {where}") if lost else DataError(f"{text}; {where}")
+    if state.startswith(_BROKEN_CLASSES) or state == _LOCKED:
+        return Broken(f"{text} (SQLSTATE {state}); {where}")
+    if state.startswith("23") or state == _RAISED:
+        return IntegrityError(f"{text}; {where}")
+    if state.startswith("22"):
+        return DataError(f"{text}; {where}")
+    return ProgrammingError(f"{text}; {where}")

@@ -2,19 +2,18 @@
 
 One connection writes, in batches: BEGIN IMMEDIATE, calls, notes of the framework, COMMIT. In WAL mode others read
 beside it what is committed. A call of one statement needs no savepoint: SQLite takes back a statement that fails,
-unless it says OR FAIL, or a trigger does.
+and OR FAIL is refused.
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
-from itertools import chain, islice
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL
 
 from framework import BadRequest, Broken, Recalled
-from objects.sql import digest, sqlite_notes
+from objects.sql import digest, sqlite_notes, sqlite_rowids
 from objects.sql.errors import from_sqlite
 from objects.sql.options import Options
 from objects.sql.readers import Readers
@@ -36,7 +35,8 @@ class Sqlite:
         self._files = Files(Path(url.database or ""))
         self._writer: Connection | None = None
         self._position = 0
-        self._careful = False  # a statement may leave half of its work
+        self._keyed: list[str] = []  # tables whose rows have a rowid
+        self._lower: frozenset[str] = frozenset()  # the same, in lower case
         self._readers: Readers[Connection] = Readers(options.pool, lambda: reader(url, given), Connection.close)
 
     # its life
@@ -100,8 +100,8 @@ class Sqlite:
 
     def _look_at_schema(self) -> None:
         self.version = sqlite_notes.schema_version(self._raw)
-        texts = self._raw.execute("SELECT sql FROM sqlite_schema WHERE sql LIKE '%fail%'")
-        self._careful = texts.fetchone() is not None
+        self._keyed = sqlite_rowids.tables(self._raw)
+        self._lower = frozenset(name.lower() for name in self._keyed)
 
     # batches
 
@@ -143,29 +143,28 @@ class Sqlite:
     # calls
 
     def perform(self, steps: Sequence[tuple[Statement, Params]]) -> list[Result]:
-        first, params = steps[0]
-        if len(steps) == 1 and not self._careful and first.kind != "ddl" and "FAIL" not in first.run.upper():
-            return [self._run(self._batch(), first, params)]
-        raw = self._batch()
+        raw = self._raw
+        if not raw.in_transaction:
+            raise Broken("no batch is open: it was rolled back, or never begun")
+        far = any(_is_far(statement, params) for statement, params in steps)
+        if len(steps) == 1 and steps[0][0].kind != "ddl" and not far:
+            return [self._result(self._writer, *steps[0])]
+        version = self.version
         raw.execute("SAVEPOINT obo")
         try:
             out = [self._run(raw, statement, params) for statement, params in steps]
+            if far:
+                sqlite_rowids.check(raw, self._keyed)
             raw.execute("RELEASE obo")
             return out
         except BaseException:
-            self._take_back(raw)
+            self._take_back(raw, version)
             raise
 
     def perform_many(self, statement: Statement, rows: Sequence[Params]) -> Result:
         found = self.perform([(statement, row) for row in rows])
         every = [row for result in found for row in result.rows]
         return Result(found[0].columns, every, sum(result.rowcount for result in found))
-
-    def _batch(self) -> sqlite3.Connection:
-        raw = self._raw
-        if not raw.in_transaction:
-            raise Broken("no batch is open: it was rolled back, or never begun")
-        return raw
 
     def _run(self, raw: sqlite3.Connection, statement: Statement, params: Params) -> Result:
         result = self._result(self._writer, statement, params)
@@ -174,13 +173,14 @@ class Sqlite:
             self._look_at_schema()
         return result
 
-    def _take_back(self, raw: sqlite3.Connection) -> None:
+    def _take_back(self, raw: sqlite3.Connection, version: int) -> None:
         """After some errors SQLite has rolled back everything by itself: then the batch is lost."""
         if not raw.in_transaction:
             raise Broken("SQLite rolled back the whole batch")
         raw.execute("ROLLBACK TO obo")
         raw.execute("RELEASE obo")
-        self._look_at_schema()
+        if self.version != version:
+            self._look_at_schema()
 
     def _result(self, connection: Connection | None, statement: Statement, params: Params) -> Result:
         assert connection is not None
@@ -195,7 +195,8 @@ class Sqlite:
         if statement.kind == "select":
             return Result(columns, rows, len(rows))
         count = max(cursor.rowcount, 0)
-        return Result(columns, rows, count, cursor.lastrowid if statement.kind == "insert" and count else None)
+        into = sqlite_rowids.insight(statement.run, True).into if statement.kind == "insert" and count else ""
+        return Result(columns, rows, count, cursor.lastrowid if into in self._lower else None)
 
     # reading
 
@@ -244,23 +245,26 @@ class Sqlite:
         return leaving(reader(self._url, self._given, converting=False), self._files.copy())
 
     def set_state(self, chunks: Iterable[bytes]) -> None:
-        chunks = iter(chunks)
-        first = list(islice(chunks, 1))
         try:
-            if not first:  # the initial state
-                self._empty()
-                return
-            arrive(chain(first, chunks), self._files.arriving)
+            some = arrive(chunks, self._files.arriving)
             with self._readers.none():
                 self._disconnect()
-                self._files.replace()
+                if some:
+                    self._files.replace()
+                else:
+                    self._start_afresh()
                 self._connect()
         except BaseException:
-            self._empty()
+            with self._readers.none():
+                self._disconnect()
+                self._start_afresh()
+                self._connect()
             raise
 
-    def _empty(self) -> None:
-        with self._readers.none():
-            self._disconnect()
-            self._start_afresh()
-            self._connect()
+
+def _is_far(statement: Statement, params: Params) -> bool:
+    """Might it give a row a key that is too large?"""
+    if statement.kind not in ("insert", "update"):
+        return False
+    values = params.values() if isinstance(params, Mapping) else params
+    return sqlite_rowids.insight(statement.run, statement.kind == "insert").far or sqlite_rowids.is_far(values)

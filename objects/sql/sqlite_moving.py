@@ -59,26 +59,29 @@ def _write(source: sqlite3.Connection, copy: Path) -> None:
         target.close()
 
 
-def arrive(chunks: Iterable[bytes], path: Path) -> None:
-    """What ``Leaving`` gave, into a file; ``Broken`` if it is not what was sent."""
+def arrive(chunks: Iterable[bytes], path: Path) -> bool:
+    """What ``leaving`` gave, into a file; ``Broken`` if it is not what was sent. False: there was nothing at all."""
     found = blake2b(digest_size=_SIZE)
     tail = b""
+    some = False
     try:
         with path.open("wb") as file:
             started = False
             for chunk in chunks:
+                some = True
                 tail += chunk
                 if not started and len(tail) >= len(MAGIC) + _SIZE:
                     tail, started = _begun(tail), True
                     found.update(MAGIC)
                 if started and len(tail) > _SIZE:
                     tail = _take(file, found, tail)
-            if not started or tail != found.digest():
+            if some and (not started or tail != found.digest()):
                 raise Broken("the state that came is not what was sent: its digest differs")
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
         raise Broken(f"{path}: {error.strerror}") from error
+    return some
 
 
 def _begun(data: bytes) -> bytes:

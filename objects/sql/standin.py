@@ -1,5 +1,6 @@
 """Until statements are understood (statement.py): kinds by the first word, and every footprint is everything."""
 
+import re
 from functools import lru_cache
 from typing import Literal
 
@@ -30,4 +31,5 @@ def understand(text: str, dialect: Dialect) -> Statement:
     kind = _KINDS.get(word)
     if kind is None:
         raise BadRequest(f"{text[:80]!r}: not a statement that can be replicated")
-    return Statement(text, text, kind, kind != "select")
+    run = text if dialect == "sqlite" else re.sub(r":([a-z]\w*)", r"%(\1)s", text.replace("%", "%%").replace("?", "%s"))
+    return Statement(text, run, kind, kind != "select")

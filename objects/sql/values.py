@@ -133,6 +133,10 @@ _READ: Final[Mapping[Callable[[str], Any], Sequence[str]]] = {
 }
 
 
+def quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
 def register() -> None:
     for read, names in _READ.items():
         for name in names:
