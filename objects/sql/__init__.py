@@ -1,0 +1,1 @@
+"""A replicated SQL database, on SQLite or PostgreSQL."""
