@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from framework.com.events import Completed, Deliver, Received, Stop
+from framework.com.events import Completed, Deliver, Received, Safe, Stop
 from framework.errors import Aborted, OboError
 from framework.footprint import Footprint
 from framework.ids import Replica, Sid, object_of
@@ -40,6 +40,10 @@ class Dispatch:
     def start(self) -> None:
         """On the loop that all is performed on, or comes back to."""
         self._stage.loop = asyncio.get_running_loop()
+
+    def write_down(self, journaling: "Journaling") -> None:
+        """What durable replicas do."""
+        self.journaling = self._stage.journal = journaling
 
     @property
     def crowded(self) -> bool:
@@ -90,21 +94,20 @@ class Dispatch:
         if isinstance(performance, Writing):
             performance.resident.take_note(performance, completed)
             return
-        journaling = self._writes(performance)
-        if journaling is not None:
-            journaling.append(performance, completed)
-        else:
-            self.tell(completed)
-
-    def _writes(self, performance: Instance) -> "Journaling | None":
-        """Only what changes a durable replica is written down."""
-        return self.journaling if performance.resident.durable and not performance.method.readonly else None
-
-    def tell(self, completed: Completed) -> None:
-        """An instance is performed and, if its object is durable, on disk."""
-        self._stage.feed(completed)
+        noted = self._noted(performance, completed)
+        if noted is None:
+            return
+        self._stage.feed(noted)
         if self._closed:
             self.look(completed.sid.replica)
+
+    def _noted(self, performance: Instance, completed: Completed) -> Completed | None:
+        """If its object is durable, it is written down. None: that failed."""
+        return self.journaling.note(performance, completed) if self.journaling is not None else completed
+
+    def safe(self, sids: tuple[Sid, ...]) -> None:
+        """What these did is on disk."""
+        self._stage.feed(Safe(sids))
 
     # a moment in which nothing is performed at a replica
 
@@ -162,12 +165,10 @@ class Dispatch:
             if isinstance(performance, Writing):
                 continue  # its batch is rolled back
             _count(performance, completed, self._stage.loop.time())
-            journaling = self._writes(performance)
-            if journaling is not None:
-                journaling.append(performance, completed)
-            else:
-                done.append(completed)
-        return done if self.journaling is None else done + self.journaling.last()
+            noted = self._noted(performance, completed)
+            if noted is not None:
+                done.append(noted)
+        return done
 
     def abandon(self) -> None:
         """At once: what is still being performed has no end, neither here nor for others. Who waits is woken."""

@@ -69,7 +69,7 @@ class Life:
         self.journaling: Journaling | None = None
         if node.disk is not None:
             self.journaling = Journaling(node.disk, self.com, self.tracing, self.dispatch, node.fail)
-            self.dispatch.journaling = self.journaling
+            self.dispatch.write_down(self.journaling)
         self.explainer = Explainer(self.com, node.peers, self.dispatch.since)
         self.handing = Handing(
             self.com, self.residents, node.peers, self.feed, self.tracing, node.held, self.journaling

@@ -66,8 +66,12 @@ EARLY = 512  # frames kept for an outsider that is about to be a member
 
 
 class Node:
-    def __init__(self, config: Config, name: str, trace: Path | None = None, insecure: bool = False) -> None:
+    def __init__(
+        self, config: Config, name: str, trace: Path | None = None, insecure: bool = False, joins: bool = False
+    ) -> None:
+        """``joins``: it becomes a member of a group that exists, and never forms one."""
         self.name = NodeName(name)
+        self._joins = joins
         self.address = config.address(name)
         exposed = config.exposed(name, insecure)
         if exposed:
@@ -167,7 +171,9 @@ class Node:
         """It wants to be a member. All it remembers is the number of the last view it was in, and what it holds."""
         self._incarnation = max(self._incarnation + 1, time.time_ns() // 1000)
         holds = [held.holding for held in self.held.values()]
-        self.outsider = Outsider(self.name, self._incarnation, self.config.directory, self.timing, self._version, holds)
+        self.outsider = Outsider(
+            self.name, self._incarnation, self.config.directory, self.timing, self._version, holds, self._joins
+        )
         self._early.clear()
 
     async def _remember(self, disk: Disk, admitted: Admitted) -> None:
@@ -186,7 +192,7 @@ class Node:
             self.fail(error)
             return
         life.com.member.last = decision or life.com.member.last
-        self.outsider, self.member = None, life
+        self.outsider, self.member, self._joins = None, life, False
         log.info("%s is a member of view %d: %s", self.name, view.version, ", ".join(view.members))
         life.begin()
         self.joined.set()
@@ -241,6 +247,9 @@ class Node:
     def missing(self) -> str:
         """What keeps it from being a member."""
         silent = self.outsider.missing() if self.outsider is not None else []
+        if self._joins:
+            up = [n for n in silent if self.peers.up(n)]
+            return f"no group has let it in yet; reached: {', '.join(up) or 'nobody'}"
         lost = [n for n in silent if not self.peers.up(n)]
         if lost:
             return f"{', '.join(lost)} {'has' if len(lost) == 1 else 'have'} not been heard"

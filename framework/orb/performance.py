@@ -50,6 +50,13 @@ class Instance(Protocol):
     def received(self, effect: Received, why: str) -> None: ...
 
 
+class Written(Protocol):
+    """What durable replicas have done goes to disk."""
+
+    def position(self, replica: Replica) -> int: ...
+    def on_disk(self, replica: Replica, position: int) -> "asyncio.Future[None]": ...
+
+
 class Resident:
     """A replica on this node: the object, and whose turn it is to change it."""
 
@@ -106,6 +113,7 @@ class Stage:
         self.naming = naming
         self.there = there
         self.loop: asyncio.AbstractEventLoop  # from start on
+        self.journal: Written | None = None
         self.over: Callable[[Instance, Completed], None]  # on the loop: an instance has been performed
         self._done: deque[tuple[Instance, Completed]] = deque()
         self._rung = False
@@ -183,6 +191,7 @@ class Performance(Given):
         self.cancelled = False  # nobody waits for it any more
         self.ended = False  # nothing of it goes on
         self._task: asyncio.Task[Any] | None = None  # from its first step on
+        self._follows = stage.journal.position(effect.replica) if stage.journal and resident.durable else 0
         self._undo = None if method.readonly else Undo(resident.tracker)
         self._calls: NestedCalls | None = None
         self._orb: NestedOrb | NestedAsyncOrb | None = None
@@ -204,6 +213,18 @@ class Performance(Given):
     def check_wanted(self) -> None:
         if self.cancelled:
             raise Aborted(f"{self.method.where}: cancelled by its caller")
+
+    def when_safe(self, act: Callable[[], None]) -> None:
+        """On the loop. What it sends to others tells them of what it follows: not before that is on disk."""
+        if self._follows:
+            self._safe().add_done_callback(lambda done: act())
+        else:
+            act()
+
+    def _safe(self) -> "asyncio.Future[None]":
+        assert self.stage.journal is not None
+        follows, self._follows = self._follows, 0
+        return self.stage.journal.on_disk(self.effect.replica, follows)
 
     # a plain def: in a thread, which has the turn
 
@@ -245,6 +266,8 @@ class Performance(Given):
     # async def: on the loop
 
     async def _in_loop(self) -> None:
+        if self._follows:  # it could send something at any moment
+            await asyncio.wait((self._safe(),))
         self._task = asyncio.current_task()
         if self._undo is not None:
             await _InTurns(self._my_turn)
