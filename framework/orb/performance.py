@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from typing import Any, Protocol
@@ -19,6 +20,7 @@ from framework.orb.messages import Envelope
 from framework.orb.naming import Naming
 from framework.orb.nested import NestedAsyncOrb, NestedCalls, NestedOrb
 from framework.orb.outcome import failure
+from framework.orb.short import MOST_BYTES, Elsewhere, Shorts
 from framework.orb.state.tracker import Tracker
 from framework.orb.turn import Body, Lane, Turn
 from framework.orb.undo import Undo
@@ -119,6 +121,7 @@ class Stage:
         self._rung = False
         self._crowded: set[Turn | Lane] = set()
         self._entered: set[Turn | Lane] = set()
+        self.shorts = Shorts()
         self.stopped = False
 
     def done(self, performance: "Instance", completed: Completed) -> None:
@@ -156,9 +159,14 @@ class Stage:
         self._entered.add(line)
 
     def _go(self) -> None:
-        for line in self._entered:
-            line.go()
-        self._entered.clear()
+        entered, self._entered = self._entered, set()
+        self._rung = True  # what is performed here is told below
+        try:
+            self._entered = {line for line in entered if line.go()}
+        finally:
+            self._take_done()
+        if self._entered:
+            self.loop.call_soon(self._go)
 
     def look_after(self, line: Turn | Lane) -> None:
         """Somebody waits in this line: see to it that nobody waits for one that is blocked."""
@@ -188,6 +196,8 @@ class Performance(Given):
         self.seen: list[Seen] = []  # if it is durable: what its calls brought
         self.began = stage.loop.time()
         self.watched: Watched | None = None
+        self._short = stage.shorts[type(resident.object), method]
+        self.brief = self._short.ok and len(envelope.args) <= MOST_BYTES
         self.cancelled = False  # nobody waits for it any more
         self.ended = False  # nothing of it goes on
         self._task: asyncio.Task[Any] | None = None  # from its first step on
@@ -200,8 +210,11 @@ class Performance(Given):
         """On the loop."""
         if self.method.is_async:
             return asyncio.ensure_future(self._in_loop())
-        self.stage.enter(self.resident.lane if self._undo is None else self.resident.turn, self)
+        self._enter()
         return None
+
+    def _enter(self) -> None:
+        self.stage.enter(self.resident.lane if self._undo is None else self.resident.turn, self)
 
     def cancel(self) -> None:
         """On the loop. An ``async def`` gets CancelledError where it waits, a ``def`` Aborted where it calls others."""
@@ -226,10 +239,20 @@ class Performance(Given):
         follows, self._follows = self._follows, 0
         return self.stage.journal.on_disk(self.effect.replica, follows)
 
-    # a plain def: in a thread, which has the turn
+    # a plain def: in a thread, which has the turn; if it is brief, perhaps on the loop
 
     def perform(self) -> None:
-        self._end(*self._in_thread())
+        if not self.brief:
+            self._end(*self._in_thread())
+            return
+        began = time.perf_counter()
+        try:
+            self._end(*self._in_thread())
+        except Elsewhere:
+            self.brief = self._short.ok = False
+            self.stage.on_loop(self._enter)
+        else:
+            self._short.took(time.perf_counter() - began)
 
     def _in_thread(self) -> tuple[bool, bytes]:
         try:
@@ -238,6 +261,7 @@ class Performance(Given):
             body = getattr(self.resident.object, self.method.name)
             if self._undo is not None:
                 self._undo.begin()
+            if self._undo is not None and not self.brief:
                 self.watched = Watched(self.give, self.take, self.resident.lending)
                 with performing(self):
                     self.watched.begin()
@@ -249,6 +273,10 @@ class Performance(Given):
                 with performing(self):
                     result = body(*values)
             return True, self.method.pack_result(result)
+        except Elsewhere:
+            if self._undo is not None:
+                self._undo.take_back()
+            raise
         except BaseException as error:  # also SystemExit: a method does not end the node
             return self._raised(error)
 
@@ -367,6 +395,8 @@ class Performance(Given):
 
     @property
     def orb(self) -> "NestedOrb | NestedAsyncOrb":
+        if self.brief:
+            raise Elsewhere
         if self._orb is None:
             self._calls = NestedCalls(self)
             self._orb = NestedAsyncOrb(self._calls) if self.method.is_async else NestedOrb(self._calls)

@@ -20,6 +20,7 @@ from framework.orb.performance import Resident, Stage
 
 class Reading:
     watched: Watched | None = None
+    brief = False
 
     def __init__(
         self,
