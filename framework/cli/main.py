@@ -26,6 +26,7 @@ COMMANDS = (
     "config",
     "certs",
     "token",
+    "sql",
     "conflicts",
     "demo",
     "sim",

@@ -1,0 +1,1 @@
+"""A replicated SQL database (stand-in until the engine is merged)."""
