@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from framework import BadRequest
+from framework.cli import sql_backup, sql_check, sql_explain, sql_import, sql_restore
 from framework.cli.sql_commands import Commands, Quit
 from framework.cli.sql_run import Runner
 from framework.cli.sql_show import Mode, Shower
@@ -129,3 +130,10 @@ class Script:
 
 class _Stop(Exception):
     """At the first error."""
+
+
+app.command("explain")(sql_explain.run)
+app.command("import")(sql_import.run)
+app.command("backup")(sql_backup.run)
+app.command("restore")(sql_restore.run)
+app.command("check")(sql_check.run)

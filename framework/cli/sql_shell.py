@@ -60,14 +60,10 @@ class Shell:
         self._greet()
         while True:
             try:
-                text = self._session.prompt()
+                self._perform(self._session.prompt())
             except KeyboardInterrupt:
                 continue
-            except EOFError:
-                break
-            try:
-                self._perform(text)
-            except Quit:
+            except (EOFError, Quit):
                 break
         self._runner.end()
 

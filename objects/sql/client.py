@@ -118,6 +118,10 @@ class Sql:
         """What the statement touches. It is not performed."""
         return self._db.explain.with_(timeout=self._timeout)(sql, _params(params))
 
+    def digest(self, read: Level | None = None) -> dict[str, str]:
+        """Of each table, at one replica."""
+        return self._read(self._db.digest, (), read, msgspec.msgpack.encode)
+
     def digests(self) -> Digests:
         """Of every replica that is there, at one point of the order."""
         sent = self.orb.mcast(self._db.digest.request())

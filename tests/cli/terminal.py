@@ -69,6 +69,11 @@ class Terminal:
             assert self._read(0.2) or wanted in self.text[self._seen :], f"ended without {wanted!r}:\n{self.text}"
         self._seen = self.text.index(wanted, self._seen) + len(wanted)
 
+    def waits(self, seconds):
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self._read(left)
+
     def ends(self):
         """The exit code."""
         until = time.monotonic() + PATIENCE
