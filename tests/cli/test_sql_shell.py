@@ -58,6 +58,7 @@ def test_ctrl_c_takes_back_the_line_and_ctrl_d_ends(shell):
     shell.sees("db*> ")
     shell.types("create table t(a);\r")
     shell.sees("kept, 1 statement so far")
+    shell.sees("db*> ")
     shell.types("\x04")
     shell.sees("the transaction was not committed")
     assert shell.ends() == 0
