@@ -3,9 +3,23 @@
 Two calls conflict iff their methods are declared to conflict and their keys meet in something that is not read by
 both. A call without keys meets every key.
 
+A key may also be *intended* to be read or written: only a part of what it names is, and further keys say which part
+(intention locks, Gray 1976). So a call that touches one row of a table, and one that reads the whole table, meet at the
+key of the table, and two that touch different rows do not. Conflict of two modes of one key:
+
+         w    r    iw   ir
+    w    x    x    x    x
+    r    x         x
+    iw   x    x
+    ir   x
+
 ``places`` and ``meets`` say the same as ``conflict`` in a form that an index can use: f and g conflict iff
 ``places(f)`` and ``meets(g)`` have a slot in common. Nothing in com/ then ever scans over waiting requests. A slot is
 a string, not a tuple: its hash is computed once.
+
+Slots name not the method but one that stands for all methods with the same row in the relation: that is fewer slots and
+says the same. Let a and b have equal rows. For any x: a is in the row of x iff x is in the row of a (the relation is
+symmetric) iff x is in the row of b iff b is in the row of x. So with each method its whole class is in a row, or none.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,11 +27,22 @@ from typing import Final, Literal
 
 import msgspec
 
-Mode = Literal["r", "w"]
+Mode = Literal["r", "w", "ir", "iw"]
 READ: Final[Mode] = "r"
 WRITE: Final[Mode] = "w"
+INTENDS_READ: Final[Mode] = "ir"
+INTENDS_WRITE: Final[Mode] = "iw"
 
 Keys = tuple[tuple[str, Mode], ...]
+
+#: What a mode conflicts with.
+AGAINST: Final[Mapping[Mode, tuple[Mode, ...]]] = {
+    WRITE: (WRITE, READ, INTENDS_WRITE, INTENDS_READ),
+    READ: (WRITE, INTENDS_WRITE),
+    INTENDS_WRITE: (WRITE, READ),
+    INTENDS_READ: (WRITE,),
+}
+_PLAIN: Final[Mapping[Mode, tuple[Mode, ...]]] = {WRITE: (WRITE, READ), READ: (WRITE,)}
 
 
 class Footprint(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -41,14 +66,21 @@ _BOUND = 4096
 
 
 class Relation:
-    """The conflict relation on the methods of one class: symmetric by construction."""
+    """The conflict relation on the methods of one class: symmetric by construction.
 
-    def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
+    ``intentions``: may keys of its calls be intended to be read or written? Where not, nobody looks for them.
+    """
+
+    def __init__(self, pairs: Iterable[tuple[str, str]] = (), intentions: bool = False) -> None:
+        self.modes: Mapping[Mode, tuple[Mode, ...]] = AGAINST if intentions else _PLAIN
         rows: dict[str, set[str]] = {}
         for a, b in pairs:
             rows.setdefault(a, set()).add(b)
             rows.setdefault(b, set()).add(a)
         self.rows: Mapping[str, frozenset[str]] = {m: frozenset(rows[m]) for m in sorted(rows)}
+        first: dict[frozenset[str], str] = {}
+        self._stands_for = {m: first.setdefault(row, m) for m, row in self.rows.items()}
+        self._against = {m: sorted({self._stands_for[o] for o in row}) for m, row in self.rows.items()}
         self._slots: dict[Footprint, tuple[tuple[str, ...], tuple[str, ...]]] = {}
 
     def methods(self, a: str, b: str) -> bool:
@@ -60,13 +92,13 @@ class Relation:
         return method not in self.rows
 
     def conflict(self, f: Footprint, g: Footprint) -> bool:
-        """The definition: methods declared, and keys that meet in something not read by both."""
+        """The definition: methods declared, and keys that meet in modes that conflict."""
         if not self.methods(f.method, g.method):
             return False
         if f.keys is None or g.keys is None:
             return True
         mine = dict(f.keys)
-        return any(k in mine and WRITE in (mode, mine[k]) for k, mode in g.keys)
+        return any(k in mine and mode in AGAINST[mine[k]] for k, mode in g.keys)
 
     def slots(self, f: Footprint) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """(places, meets) of f. Remembered: the same few footprints come again and again."""
@@ -80,19 +112,18 @@ class Relation:
     def _places(self, f: Footprint) -> tuple[str, ...]:
         if self.free(f.method):
             return ()
+        method = self._stands_for[f.method]
         if f.keys is None:
-            return (f.method + _BARE, f.method + _ALL)
-        return (*(f"{f.method}\x00{m}{k}" for k, m in f.keys), f.method + _ALL)
+            return (method + _BARE, method + _ALL)
+        return (*(f"{method}\x00{m}{k}" for k, m in f.keys), method + _ALL)
 
     def _meets(self, f: Footprint) -> tuple[str, ...]:
+        against = self._against.get(f.method, ())
+        if f.keys is None:
+            return tuple([other + _ALL for other in against])
         out: list[str] = []
-        for other in sorted(self.rows.get(f.method, ())):
-            if f.keys is None:
-                out.append(other + _ALL)
-                continue
+        for other in against:
             out.append(other + _BARE)
             for key, mode in f.keys:
-                out.append(f"{other}\x00w{key}")
-                if mode == WRITE:
-                    out.append(f"{other}\x00r{key}")
+                out += [f"{other}\x00{m}{key}" for m in self.modes[mode]]
         return tuple(out)

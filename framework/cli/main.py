@@ -17,6 +17,7 @@ from framework import OboError, __version__
 #: In the order of the help. A name with '-' lives in the module with '_'.
 COMMANDS = (
     "serve",
+    "join",
     "call",
     "ls",
     "describe",

@@ -7,9 +7,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -25,34 +25,60 @@ WAITING = 1.0  # seconds before it is told who is missing
 FAULT = 70  # exit code: the framework has a fault, and its node stopped by itself (EX_SOFTWARE of sysexits.h)
 
 
+NodeName = Annotated[str, typer.Option("--node", metavar="NAME", envvar="OBO_NODE", help="Which of the nodes this is.")]
+ConfigFile = Annotated[
+    Path, typer.Option("--config", metavar="FILE", envvar="OBO_CONFIG", help="The cluster.toml; the same at all nodes.")
+]
+Trace = Annotated[
+    Path | None,
+    typer.Option("--trace", metavar="DIR", envvar="OBO_TRACE", help="Write what happens to DIR/NODE.jsonl."),
+]
+Drain = Annotated[
+    float, typer.Option("--drain", envvar="OBO_DRAIN", help="Seconds that SIGTERM leaves to what is in flight.")
+]
+Insecure = Annotated[
+    bool, typer.Option("--insecure", envvar="OBO_INSECURE", help="Leave loopback without TLS and tokens.")
+]
+Bind = Annotated[
+    str | None, typer.Option("--bind", metavar="HOST", envvar="OBO_BIND", help="Listen here, not at its address.")
+]
+Data = Annotated[
+    Path | None, typer.Option("--data", metavar="DIR", envvar="OBO_DATA", help="Keep durable objects in DIR/NAME.")
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")]
+
+
 def run(
-    node: Annotated[str, typer.Option(metavar="NAME", envvar="OBO_NODE", help="Which of the nodes this is.")],
-    config: Annotated[
-        Path, typer.Option(metavar="FILE", envvar="OBO_CONFIG", help="The cluster.toml; the same at all nodes.")
-    ] = Path("cluster.toml"),
-    trace: Annotated[
-        Path | None, typer.Option(metavar="DIR", envvar="OBO_TRACE", help="Write what happens to DIR/NAME.jsonl.")
-    ] = None,
-    drain: Annotated[
-        float, typer.Option(envvar="OBO_DRAIN", help="Seconds that SIGTERM leaves to what is in flight.")
-    ] = 10.0,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", envvar="OBO_INSECURE", help="Leave loopback without TLS and tokens.")
-    ] = False,
-    bind: Annotated[
-        str | None, typer.Option(metavar="HOST", envvar="OBO_BIND", help="Listen here, not at the node's address.")
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", envvar="OBO_DATA", help="Keep durable objects in DIR/NAME."),
-    ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+    node: NodeName,
+    config: ConfigFile = Path("cluster.toml"),
+    trace: Trace = None,
+    drain: Drain = 10.0,
+    insecure: Insecure = False,
+    bind: Bind = None,
+    data: Data = None,
+    verbose: Verbose = False,
 ) -> None:
     """Serve the objects of one node. It is ready when it is a member of the group.
 
     SIGTERM drains, leaves the group if enough members stay, and stops; SIGINT (Ctrl-C) drains and stops, as when all
     nodes end together. A second signal stops at once.
     """
+    serve(node, config, trace, drain, insecure, bind, data, verbose, ready, joins=False)
+
+
+def serve(
+    node: str,
+    config: Path,
+    trace: Path | None,
+    drain: float,
+    insecure: bool,
+    bind: str | None,
+    data: Path | None,
+    verbose: bool,
+    tell: "Callable[[Node], Coroutine[Any, Any, None]]",
+    joins: bool,
+) -> NoReturn:
+    """Until SIGTERM. ``tell`` says how it gets on, until it is ready."""
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.INFO,
         format=f"%(asctime)s {node} %(levelname)s %(name)s: %(message)s",
@@ -70,7 +96,7 @@ def run(
     gc.freeze()  # what is there now stays; of what comes, nearly nothing is in a cycle: look for those seldom
     gc.set_threshold(50_000, 10, 10)
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        code = runner.run(_serve(lambda: Node(cluster, node, where, insecure), drain))
+        code = runner.run(_serve(lambda: Node(cluster, node, where, insecure, joins), drain, tell))
     _leave(node, code)
     raise typer.Exit(code)
 
@@ -89,7 +115,7 @@ def _stays(thread: threading.Thread) -> bool:
     return thread.is_alive()
 
 
-async def _serve(make: "Callable[[], Node]", drain: float) -> int:
+async def _serve(make: "Callable[[], Node]", drain: float, tell: "Callable[[Node], Coroutine[Any, Any, None]]") -> int:
     node = make()
     loop = asyncio.get_running_loop()
     asked, at_once = asyncio.Event(), asyncio.Event()
@@ -105,7 +131,7 @@ async def _serve(make: "Callable[[], Node]", drain: float) -> int:
         loop.add_signal_handler(number, stop, number)
     await node.start()
     ends = [asyncio.ensure_future(e.wait()) for e in (node.has_failed, asked, node.asked_to_leave)]
-    ready = asyncio.ensure_future(_ready(node))
+    ready = asyncio.ensure_future(tell(node))
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     ready.cancel()
     if node.failed is None:
@@ -121,7 +147,7 @@ async def _serve(make: "Callable[[], Node]", drain: float) -> int:
     return 0
 
 
-async def _ready(node: "Node") -> None:
+async def ready(node: "Node") -> None:
     """Say when it is a member; and who is missing, if that takes long."""
     said = ""
     while not node.joined.is_set():

@@ -32,8 +32,11 @@ class Asked:
             raise BadRequest(f"instance {caller.sid} has been completed; it cannot send any more")
         self._check_shape(event)
         for part in event.parts:
-            if not is_plain(part.footprint):
-                raise BadRequest(f"{part.footprint!r} of a call of {part.object} is no footprint, or names a key twice")
+            if not is_plain(part.footprint, self._com.directory.find(part.object).relation):
+                raise BadRequest(
+                    f"{part.footprint!r} of a call of {part.object} is no footprint, names a key twice, or has a mode "
+                    "that its class does not use"
+                )
         if caller is not None and event.kind != "oneway":
             caller.check_chain(event.parts)
 

@@ -21,7 +21,7 @@ from framework.com.messages import (
 from framework.com.ranges import LONG
 from framework.com.view import Directory
 from framework.errors import BadMessage
-from framework.footprint import READ, WRITE, Footprint
+from framework.footprint import Footprint, Relation
 from framework.ids import Node, ObjectName, Replica, node_of, object_of
 
 AHEAD = 1 << 40  # no clock is ahead of another by so much
@@ -37,14 +37,15 @@ def clock_limit(clock: int) -> int:
     return min(CLOCK, clock + AHEAD)
 
 
-def is_plain(footprint: Footprint) -> bool:
-    """Is it what its type says, and does it name each key once?"""
+def is_plain(footprint: Footprint, relation: Relation) -> bool:
+    """Is it what its type says, with modes that calls of this object may have, and does it name each key once?"""
     keys = footprint.keys
     if not isinstance(footprint.method, str):
         return False
     if keys is None:
         return True
-    return len({k for k, mode in keys if isinstance(k, str) and mode in (READ, WRITE)}) == len(keys)
+    modes = relation.modes
+    return len({k for k, mode in keys if isinstance(k, str) and mode in modes}) == len(keys)
 
 
 class _Where:
@@ -159,8 +160,10 @@ class Checker:
             if len(self._good) < 4096:
                 self._good.add(shape)
         for part in parts:
-            if not is_plain(part.footprint):
-                raise BadMessage(f"{where}: the footprint {part.footprint} of {part.object} names a key twice")
+            if not is_plain(part.footprint, self.directory.objects[part.object].relation):
+                raise BadMessage(
+                    f"{where}: the footprint {part.footprint} of {part.object} names a key twice, or has a strange mode"
+                )
         if not 0 < number < where.limit or min(d.seq for d in dests) < 1 or max(d.seq for d in dests) >= MANY:
             raise BadMessage(f"{where}: number {number} or a sequence number is out of range")
 

@@ -29,6 +29,7 @@ from framework.com.events import (
     Evict,
     Give,
     Leave,
+    Safe,
     Session,
     Submit,
     Take,
@@ -111,6 +112,7 @@ class Com:
             Writable: self._writable,
             Submit: self.calls.submit,
             Completed: self._completed,
+            Safe: self._safe,
             Collect: self.calls.collect,
             Tick: self._tick,
             Connected: self._connected,
@@ -193,6 +195,15 @@ class Com:
         if instance.calls and any(c.receipt is not None for c in instance.calls.values()):
             raise BadRequest(f"instance {event.sid} still waits for a receipt; it cannot be complete")
         self.hosts[event.sid.replica].complete(instance, event)
+
+    def _safe(self, event: Safe, now: float) -> None:
+        for sid in event.sids:
+            instance = self.instances.get(sid)
+            if instance is not None and instance.finished is None:
+                raise BadRequest(f"instance {sid} is still being performed at {self.node}: it is not safe before that")
+        for sid in event.sids:
+            if sid.replica in self.hosts:
+                self.hosts[sid.replica].safe(sid)
 
     # links
 

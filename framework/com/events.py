@@ -70,7 +70,12 @@ class Collect(Event):
 class Completed(Event):
     """The driver has performed an instance. ``ok`` False: it raised and its effect is undone (abort).
 
-    ``safe`` False: what comes after it may begin, but nobody is told before ``Safe``."""
+    ``safe`` False: what it did can still get lost. It is over, and what conflicts with it may begin, but nobody is told
+    of it before ``Safe`` names it: neither its caller nor who sends a copy of it, and no state with it is given away.
+
+    The com layer does not know what an instance has seen. So the driver sees to it that nothing else tells of what is
+    unsafe: an instance that follows an unsafe one, also one that only reads, is not safe before that one, and what it
+    sends is submitted when that one is safe."""
 
     sid: Sid
     ok: bool
@@ -80,7 +85,8 @@ class Completed(Event):
 
 
 class Safe(Event):
-    """What these instances did cannot get lost any more: they are answered."""
+    """What these instances did cannot get lost any more: they are answered. All have been completed; it is no fault if
+    one is safe already, or is not known."""
 
     sids: tuple[Sid, ...]
 
@@ -238,7 +244,7 @@ class Accepted(Effect, frozen=True):
 
 
 class Ended(Effect, frozen=True):
-    """Told: an instance has ended, its conflict slots are free, its response leaves."""
+    """Told: an instance has ended, its conflict slots are free. Its response leaves when it is safe."""
 
     sid: Sid
     replica: Replica

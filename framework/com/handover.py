@@ -4,12 +4,13 @@ From its first view on a joiner is a destination like others: it proposes and ag
 of the object can give it the state of any later moment at which
 
 - no request of a view before the joiner's is to come or under way there: these do not go to the joiner;
-- nothing is being performed on the replica, so that the state is that of whole requests.
+- nothing is being performed on the replica, so that the state is that of whole requests, and all that was performed is
+  safe: else the joiner could tell of what gets lost here.
 
 With the state goes what has been performed in it: requests of the new view that are in it already are not performed
 again at the joiner, but answered from the replies that came along. If the second condition does not come true by
-itself, the replica is *closed* for a moment: requests wait until those that run have ended. Calls back to a running
-instance go on, and it is opened again soon: two objects that call each other must not wait for each other.
+itself, the replica is *closed* for a moment: requests wait until those that run have ended and are safe. Calls back to
+a running instance go on, and it is opened again soon: two objects that call each other must not wait for each other.
 """
 
 from collections.abc import Sequence
@@ -70,7 +71,8 @@ class Handover:
         return sorted(r for r, source in self.seeds.items() if source in (r, NOBODY) and r in self.unready)
 
     def keep(self, replica: Replica) -> bytes:
-        """What goes with the state of a replica into its next life, or to disk. What is running is not in it."""
+        """What goes with the state of a replica into its next life, or to disk. What is running is not in it; what is
+        over is, also if it is not safe yet: it is in that state, and is safe where the state is."""
         return self._part(self.com.hosts[replica])
 
     def donors(self, replica: Replica) -> tuple[Node, ...]:
@@ -134,7 +136,7 @@ class Handover:
         ready = [(n, since) for n, since in sorted(wishes) if self._no_earlier(host, since)]
         if not ready:
             return
-        if not host.order.ahead.performing:
+        if not host.order.ahead.performing and not host.answers.unsafe:
             part = self._part(host)
             for node, since in ready:
                 wishes.remove((node, since))

@@ -4,18 +4,21 @@ from collections import deque
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from framework.com import cancel as cancels
 from framework.com import order as orders
 from framework.com.absence import Union
+from framework.com.answers import Answers
 from framework.com.entry import Entry
 from framework.com.epoch import Agreed, Epoch
 from framework.com.events import Agreed as AgreedEffect
-from framework.com.events import Completed, Deliver, Duplicate, Ended, Landed, Proposed, Stop
+from framework.com.events import Completed, Deliver, Ended, Landed, Proposed, Stop
 from framework.com.instance import Instance
 from framework.com.lives import Lives
 from framework.com.messages import Announce, Dest, Known, Mark, Proposal, Request, Response, WireContext
 from framework.com.order import Order
-from framework.com.replies import Replies, Reply
+from framework.com.replies import Replies
 from framework.com.view import Placement
 from framework.com.words import Decision
 from framework.errors import BadMessage
@@ -33,6 +36,7 @@ class Host:
         self.order = Order(replica, placement.relation, com.told, com.lives)
         self.epoch = Epoch(com.known)
         self.replies = Replies()
+        self.answers = Answers(com, replica, self.order, self.replies)
         self.arrived = Arrived(com.lives, replica)
         self.kept: deque[Entry] = deque()  # settled here; perhaps not at other destinations (framework.com.flush)
         self._peers_of: dict[tuple[Replica, ...], list[Node]] = {}
@@ -116,7 +120,8 @@ class Host:
                 elif what is orders.PROPOSE:
                     self._propose(entry)
                 elif what is orders.VOID:
-                    self._duplicate(entry)
+                    self._cancelled.discard(entry.group)
+                    self.answers.duplicate(entry)
                 elif what is orders.KNOWN:
                     self._spread(entry, Known(self.com.view, entry.group, self.replica))
                 elif self.com.told:
@@ -270,8 +275,6 @@ class Host:
         self.com.calls.drop(instance)
         if event.ok:
             self._commit(instance, request)
-        reply.status = "ok" if event.ok else "error"
-        reply.body, reply.output = event.body, event.output
         if instance.acted:
             reply.context = reply.full = instance.leaves(self.com.known)
             reply.joins = instance.joins.wire()
@@ -280,15 +283,21 @@ class Host:
             reply.full = instance.base + request.context + instance.siblings
         if self.com.told:
             self.com.tell(Ended(instance.sid, self.replica, instance.invocation, event.ok))
-        self._answer(request, reply, reply.context, self.order.is_settled(entry))
-        for copy in self.replies.finish(instance.invocation, reply):
-            self._answer(copy, reply, reply.full, False)
+        self.answers.over(instance, event)
         self.order.end(entry)
         if self.order.closed:
             self.com.handover.look(self)
         self.flush()
         if self.com.view > 1 and request.chain:
             self.com.calls.look_again([i for i in self.com.instances.values() if i.sid.replica == self.replica])
+
+    def safe(self, sid: Sid) -> None:
+        """What this instance did cannot get lost any more. It may be waiting for its calls, and end later."""
+        instance = self.com.instances.get(sid)
+        if instance is not None and instance.finished is not None:
+            instance.finished = msgspec.structs.replace(instance.finished, safe=True)
+        elif self.answers.safe(sid) and self.order.closed:
+            self.com.handover.look(self)
 
     def _commit(self, instance: Instance, request: Request) -> None:
         """What later conflicting instances inherit. Nothing from one that conflicts with nobody, nor from one that
@@ -330,42 +339,6 @@ class Host:
             self.com.tell(Stop(instance.sid))
         for call in instance.calls.values():
             cancels.recall(self.com, call)
-
-    # answers
-
-    def _duplicate(self, entry: Entry) -> None:
-        request = entry.request
-        assert request is not None
-        self._cancelled.discard(entry.group)
-        if self.com.told:
-            self.com.tell(Duplicate(self.replica, entry.group, request.invocation))
-        reply = self.replies.get(request.invocation)
-        if reply is None:
-            gone = Reply(1)
-            gone.status = "OutcomeUnknown"
-            gone.body = b"performed before, but the reply is no longer kept"
-            self._answer(request, gone, (), False)
-        elif reply.status is None:
-            reply.waiting.append(request)
-        else:
-            self._answer(request, reply, reply.full, False)
-
-    def _answer(self, request: Request, reply: Reply, context: WireContext, settled: bool) -> None:
-        if request.kind != "oneway":
-            assert reply.status is not None
-            response = Response(
-                self.com.view,
-                request.group,
-                self.replica,
-                reply.status,
-                reply.body,
-                reply.output,
-                settled,
-                context,
-                reply.joins,
-            )
-            self.com.post(node_of(request.group.replica), response)
-        self.replies.answered(request.invocation)
 
 
 class Arrived(dict[Node, int]):

@@ -34,6 +34,7 @@ class Outsider:
         timing: Timing | None = None,
         version: int = 0,
         holds: Sequence[Holding] = (),
+        joins: bool = False,
     ) -> None:
         self.node = node
         self.incarnation = incarnation
@@ -42,6 +43,7 @@ class Outsider:
         self.timing = timing or Timing()
         self.version = version  # of the last view it remembers
         self.holds = tuple(holds)
+        self.joins = joins  # a group that exists, and forms none: it hears nobody, so nobody forms one with it
         self.others: dict[Node, Hello] = {}  # outsiders, as they were heard last
         self.admitted = False
         self._said_at = float("-inf")
@@ -82,6 +84,8 @@ class Outsider:
         if word.source != event.peer or event.peer not in self.nodes:
             raise BadMessage(f"a word from {event.peer} says it comes from {word.source!r}, or that is no node here")
         if isinstance(word, Hello):
+            if self.joins:
+                return []
             self.others[event.peer] = word
             self._heard_at[event.peer] = now
         elif isinstance(word, Decided) and self._meant(word.decision.view):
@@ -96,7 +100,7 @@ class Outsider:
 
     def _form(self) -> View | None:
         """All nodes are outsiders and have heard each other: the first one makes a view of all."""
-        if self.node != min(self.nodes) or self.missing():
+        if self.node != min(self.nodes) or self.missing() or self.joins:
             return None
         now = {self.node: self.incarnation, **{n: h.incarnation for n, h in self.others.items()}}
         for node, hello in self.others.items():

@@ -50,17 +50,18 @@ class Kept(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=T
 
 
 class Reply:
-    __slots__ = ("body", "context", "copies", "full", "joins", "output", "status", "waiting")
+    __slots__ = ("body", "context", "copies", "full", "joins", "outcome", "output", "status", "waiting")
 
     def __init__(self, copies: int) -> None:
-        self.status: str | None = None  # None: still running
+        self.status: str | None = None  # None: nobody may be told yet
+        self.outcome: str | None = None  # None: still running. The same as status, but perhaps before it
         self.body = b""
         self.output = False
         self.context: WireContext = ()  # for the caller whose copy was performed
         self.full: WireContext = ()  # for callers of other copies: with what the performed one brought
         self.joins: WireContext = ()
         self.copies = copies  # how many are still to come
-        self.waiting: list[Request] = []  # copies that came while it is running
+        self.waiting: list[Request] = []  # copies that came before anybody may be told
 
 
 class Replies:
@@ -88,12 +89,14 @@ class Replies:
         return self._replies.get(invocation)
 
     def export(self) -> Kept:
-        """For a replica that has no state. What is running is not in it."""
-        running = {i for i, r in self._replies.items() if r.status is None}
+        """For a replica that has no state. What is running is not in it; what is over is, also if nobody may be told
+        yet: it is in the state."""
+        over = {i: r.status or r.outcome for i, r in self._replies.items()}
+        running = {i for i, status in over.items() if status is None}
         told = [
-            Told(i, r.status, r.body, r.output, r.context, r.full, r.joins, r.copies)
+            Told(i, status, r.body, r.output, r.context, r.full, r.joins, r.copies)
             for i, r in self._replies.items()
-            if r.status is not None and not _within(i, running)
+            if (status := over[i]) is not None and not _within(i, running)
         ]
         tombs = tuple(i for i in self._tombs if not _within(i, running))
         roots = tuple((client, ranges.wire()) for client, ranges in self._roots.items())
@@ -122,7 +125,7 @@ class Replies:
         return reply
 
     def finish(self, invocation: Invocation, reply: Reply) -> list[Request]:
-        """The call is over; the copies that came meanwhile are to be answered with its reply."""
+        """The call is over, and may be told; the copies that came meanwhile are to be answered with its reply."""
         waiting, reply.waiting = reply.waiting, []
         if not waiting:
             self._forget(invocation, reply)

@@ -62,6 +62,11 @@ class Touched(msgspec.Struct, frozen=True):
 
 class Backed(Object):
     durable: ClassVar[bool] = True
+    intentions: ClassVar[bool] = True
+
+    #: A readonly method without arguments that says the same at all replicas at one point of the order; they are
+    #: compared now and then ([group] compare_every).
+    compares: ClassVar[str] = ""
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
@@ -109,7 +114,7 @@ class Backed(Object):
 
     def set_state(self, chunks: Iterable[bytes]) -> None:
         """Unlike that of a plain object it is called on the very object that has been opened, also on one that has a
-        state. If it raises, ``recall`` gives None."""
+        state. No chunks at all: the initial, empty state. If it raises, ``recall`` gives None."""
         raise NotImplementedError
 
     @property

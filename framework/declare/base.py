@@ -30,6 +30,9 @@ class Object:
     #: only when what it says is on disk (docs/durable.md).
     durable: ClassVar[bool] = False
 
+    #: True: keys of its calls may be intended to be read or written (framework.footprint).
+    intentions: ClassVar[bool] = False
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _declare(cls)
@@ -111,7 +114,7 @@ def _declare(cls: type[Object]) -> Declaration:
     if own is not None:
         check_rows(cls, above, own, readonly)
     # Nobody mentioned in a matrix means nobody wrote one: then everything is assumed to conflict.
-    made = Declaration(cls, cls.__name__, methods, relation(above, own, readonly))
+    made = Declaration(cls, cls.__name__, methods, relation(above, own, readonly, cls.intentions))
     setattr(cls, _DECLARATION, made)
     return made
 

@@ -23,13 +23,16 @@ Rows = Mapping[str, Row]
 EVERY = "*"
 
 
-def relation(inherited: Sequence[Rows], own: Rows | None, readonly: Mapping[str, bool]) -> Relation:
+def relation(
+    inherited: Sequence[Rows], own: Rows | None, readonly: Mapping[str, bool], intentions: bool = False
+) -> Relation:
     """The relation on the methods; ``readonly`` maps each method to whether it is. Rows are checked before."""
     rows = [*inherited, *([] if own is None else [own])]
     mentioned = {m for r in rows for m in _mentioned(r)}
     stated = {pair for r in rows for pair in _pairs(r, readonly)}
     assumed = {(m, other) for m in readonly if m not in mentioned for other in readonly}
-    return Relation(sorted(p for p in stated | assumed if not (readonly[p[0]] and readonly[p[1]])))
+    pairs = sorted(p for p in stated | assumed if not (readonly[p[0]] and readonly[p[1]]))
+    return Relation(pairs, intentions)
 
 
 def check_rows(cls: type, inherited: Sequence[Rows], own: Rows, readonly: Mapping[str, bool]) -> None:

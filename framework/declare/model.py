@@ -117,9 +117,9 @@ class Method:
 
     def _unwritable(self, values: tuple[Any, ...]) -> int | None:
         """Which value cannot be written at all: the encoder does not say."""
-        for index, value in enumerate(values[: self._size]):
+        for index, (parameter, value) in enumerate(zip(self.parameters, values, strict=False)):
             try:
-                Codec(Any).pack(value)
+                Codec(parameter.type).pack(value)
             except CANNOT_WRITE:
                 return index
         return None

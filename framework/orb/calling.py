@@ -58,6 +58,7 @@ class Calling:
         self._denied: OboError | None = None  # why no node will ever let us in
         self._next = 1
         self._calls: dict[int, Pending] = {}
+        self._renamed: dict[int, int] = {}  # calls that were begun anew, and are not over
         self._unheard: deque[int] = deque()  # one-way calls among them
         self._out: list[ToNode] = []
         self._rung = False
@@ -93,6 +94,7 @@ class Calling:
     def cancel(self, number: int) -> None:
         """Nobody waits for this call any more."""
         with self._mutex:
+            number = self._renamed.get(number, number)
             pending = self._calls.pop(number, None)
             if pending is not None and pending.sent and self.ready:
                 self._say(Cancel(number))
@@ -125,8 +127,8 @@ class Calling:
 
     def _send(self, number: int, pending: Pending) -> None:
         """With the mutex. All calls below ``done`` are answered; it need not be said with each of a packet."""
-        act = pending.act
-        if pending.sent:
+        act, again = pending.act, pending.sent
+        if again:
             left = max(pending.until - time.monotonic(), 0.0)
             act = msgspec.structs.replace(act, timeout=left) if act.wait else act
         else:
@@ -134,7 +136,7 @@ class Calling:
             pending.before = self._sessions
         done = 0 if self._out else min(next(iter(self._calls)), number)
         sessions = self._bring(pending.before)
-        self._say(Call(number, act, pending.time, pending.deadline, done, sessions))
+        self._say(Call(number, act, pending.time, pending.deadline, done, sessions, again))
 
     def _refused_for_now(self, number: int, error: OboError) -> None:
         """Too few replicas are there: the same call again after a moment, as long as there is time."""
@@ -151,6 +153,22 @@ class Calling:
         with self._mutex:
             if self.ready and self._calls.get(number) is pending and time.monotonic() < pending.until:
                 self._send(number, pending)
+
+    def _anew(self, number: int) -> bool:
+        """What was said about the footprint of a call did not hold any more: it was not performed, anywhere. The same
+        call again, as a new one. False: there is no time left."""
+        with self._mutex:
+            pending = self._calls.get(number)
+            if pending is None or not self.ready or time.monotonic() > pending.until:
+                return False
+            del self._calls[number]
+            pending.sent = False
+            new = self._next
+            self._next += len(pending.act.parts)
+            self._calls[new] = pending
+            self._renamed = {**{n: new if now == number else now for n, now in self._renamed.items()}, number: new}
+            self._send(new, pending)
+        return True
 
     def _bring(self, sessions: dict[str, Session]) -> tuple[Session, ...]:
         """What this home does not have yet of the sessions at other nodes."""
@@ -172,6 +190,8 @@ class Calling:
     def _settle(self, number: int, outcome: Outcome | OboError) -> None:
         with self._mutex:
             pending = self._calls.pop(number, None)
+            if self._renamed:
+                self._renamed = {n: now for n, now in self._renamed.items() if now in self._calls}
             if pending is not None and pending.settle is None:
                 self._unsettled(number, pending, outcome)
         if pending is not None and pending.settle is not None:

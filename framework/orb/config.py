@@ -7,6 +7,7 @@
     [objects.bank]
     class = "objects.bank:Bank"
     on = ["n1", "n2"]             # left out: on all nodes
+    options = { pool = 4 }        # of classes that have some, such as objects.sql:Database
 
     [serve]                       # optional; flags and OBO_... in the environment go before it
     trace = "out/trace"
@@ -19,6 +20,7 @@
 
     [group]                       # optional
     suspect_after = 0.75          # seconds of silence after which a member is left out, at least
+    compare_every = 3600          # seconds after which replicas of databases are compared again; 0: never
 
     [security]                    # optional on loopback; docs/security.md
     ca = "certs/ca.pem"           # relative to this file
@@ -33,12 +35,13 @@ Everything that can be wrong is found before a node starts, and the error names 
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from framework.com.view import Directory, Placement, View
-from framework.declare import Declaration, Object, declaration
+from framework.declare import Backed, Declaration, Object, declaration
 from framework.declare.suggest import did_you_mean
 from framework.errors import BadRequest, OboError
 from framework.ids import TRAN, Node, ObjectName, check_name
@@ -53,6 +56,7 @@ SUSPECT_AFTER = 0.2, 300.0
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
     class_: str = msgspec.field(name="class")
     on: list[str] | None = None
+    options: dict[str, Any] = {}
 
 
 class Serve(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -71,6 +75,7 @@ class Serve(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 class Group(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     suspect_after: float = 0.75
+    compare_every: float = 0.0
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -92,7 +97,9 @@ class Config:
         serve: Serve,
         security: Security,
         group: Group = Group(),  # noqa: B008  # it never changes
+        options: Mapping[ObjectName, Mapping[str, Any]] = MappingProxyType({}),
     ) -> None:
+        self.options = options
         self.addresses = addresses
         self.classes = classes
         self.serve = serve
@@ -167,6 +174,7 @@ def parse(text: str, base: Path = Path()) -> Config:
         addresses[Node(name)] = address
     classes: dict[ObjectName, type[Object]] = {}
     on: dict[ObjectName, list[str]] = {}
+    options: dict[ObjectName, Mapping[str, Any]] = {}
     for name, entry in file.objects.items():
         where = f"[objects.{name}]"
         check_name(name, "object name")
@@ -174,12 +182,13 @@ def parse(text: str, base: Path = Path()) -> Config:
             raise BadRequest(f"{where}: the name {name!r} belongs to the framework")
         on[ObjectName(name)] = _places(where, entry.on, file.nodes)
         classes[ObjectName(name)] = _class(where, entry.class_)
+        options[ObjectName(name)] = check_options(f"{where} options", classes[ObjectName(name)], entry.options)
     _check_serve(file.serve)
     serve = file.serve
     if serve.data is not None:
         serve = msgspec.structs.replace(serve, data=str(base / serve.data))
     check_group(file.group)
-    return Config(addresses, classes, on, serve, file.security.at(base), file.group)
+    return Config(addresses, classes, on, serve, file.security.at(base), file.group, options)
 
 
 def _check_serve(serve: Serve) -> None:
@@ -206,6 +215,8 @@ def check_group(group: Group) -> None:
             f"[group] suspect_after = {group.suspect_after:g}: from {least:g} to {most:g} seconds; nodes say something "
             "every 0.05 s, and a member that is silent for longer than this is left out of the group"
         )
+    if group.compare_every < 0:
+        raise BadRequest(f"[group] compare_every = {group.compare_every:g}: seconds, or 0 for never")
 
 
 def _check_address(name: str, address: str, others: Mapping[Node, str]) -> None:
@@ -233,6 +244,17 @@ def _places(where: str, on: list[str] | None, nodes: Mapping[str, str]) -> list[
     if len(set(on)) != len(on):
         raise BadRequest(f"{where} on: a node is named twice")
     return on
+
+
+def check_options(where: str, cls: type[Object], options: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        if issubclass(cls, Backed):
+            cls.check_options(options)
+        elif options:
+            raise BadRequest(f"{cls.__name__} takes none: only objects with a store of their own do")
+    except BadRequest as error:
+        raise BadRequest(f"{where}: {error}") from None
+    return options
 
 
 def _class(where: str, target: str) -> type[Object]:

@@ -5,13 +5,14 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from framework.com.events import Completed, Deliver, Received, Stop
+from framework.com.events import Completed, Deliver, Received, Safe, Stop
 from framework.errors import Aborted, OboError
 from framework.footprint import Footprint
 from framework.ids import Replica, Sid, object_of
+from framework.orb.backed.writing import Writing
 from framework.orb.messages import open_envelope
 from framework.orb.outcome import failure
-from framework.orb.performance import Performance, Resident, Stage
+from framework.orb.performance import Instance, Resident, Stage
 from framework.orb.reading import Reading
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Dispatch:
         stage.over = self._over
         self.residents = residents
         self.journaling: Journaling | None = None  # of durable replicas
-        self._running: dict[Sid, Performance] = {}
+        self._running: dict[Sid, Instance] = {}
         self._closed: dict[Replica, Quiet] = {}  # somebody waits until nothing is performed there
         self._late: dict[Replica, list[Deliver]] = {}  # and this waits so long
         self._tasks: set[asyncio.Task[None]] = set()
@@ -39,6 +40,10 @@ class Dispatch:
     def start(self) -> None:
         """On the loop that all is performed on, or comes back to."""
         self._stage.loop = asyncio.get_running_loop()
+
+    def write_down(self, journaling: "Journaling") -> None:
+        """What durable replicas do."""
+        self.journaling = self._stage.journal = journaling
 
     @property
     def crowded(self) -> bool:
@@ -57,7 +62,7 @@ class Dispatch:
         except OboError as error:
             self._stage.loop.call_soon(self._stage.feed, Completed(effect.sid, False, failure(error)))
             return
-        performance = Performance(self._stage, self.residents[effect.replica], effect, method, envelope)
+        performance = self.residents[effect.replica].performance(self._stage, effect, method, envelope)
         self._running[effect.sid] = performance
         task = performance.start()
         if task is not None:
@@ -83,24 +88,26 @@ class Dispatch:
         if not task.cancelled() and task.exception() is not None:
             log.error("an instance could not be completed: a fault of the framework", exc_info=task.exception())
 
-    def _over(self, performance: Performance, completed: Completed) -> None:
+    def _over(self, performance: Instance, completed: Completed) -> None:
         del self._running[completed.sid]
         _count(performance, completed, self._stage.loop.time())
-        journaling = self._writes(performance)
-        if journaling is not None:
-            journaling.append(performance, completed)
-        else:
-            self.tell(completed)
-
-    def _writes(self, performance: Performance) -> "Journaling | None":
-        """Only what changes a durable replica is written down."""
-        return self.journaling if performance.resident.durable and not performance.method.readonly else None
-
-    def tell(self, completed: Completed) -> None:
-        """An instance is performed and, if its object is durable, on disk."""
-        self._stage.feed(completed)
+        if isinstance(performance, Writing):
+            performance.resident.take_note(performance, completed)
+            return
+        noted = self._noted(performance, completed)
+        if noted is None:
+            return
+        self._stage.feed(noted)
         if self._closed:
-            self._look(completed.sid.replica)
+            self.look(completed.sid.replica)
+
+    def _noted(self, performance: Instance, completed: Completed) -> Completed | None:
+        """If its object is durable, it is written down. None: that failed."""
+        return self.journaling.note(performance, completed) if self.journaling is not None else completed
+
+    def safe(self, sids: tuple[Sid, ...]) -> None:
+        """What these did is on disk."""
+        self._stage.feed(Safe(sids))
 
     # a moment in which nothing is performed at a replica
 
@@ -109,10 +116,13 @@ class Dispatch:
         that is running waits for them. ``act(False)`` if it does not come to that soon."""
         self._closed[at], self._late[at] = act, []
         self._stage.loop.call_later(CLOSED, self._give_up, at, act)
-        self._look(at)
+        self.look(at)
 
-    def _look(self, at: Replica) -> None:
-        if at in self._closed and not self.changing(at) and not (self.journaling and self.journaling.waits(at)):
+    def look(self, at: Replica) -> None:
+        """Something is over there."""
+        if at not in self._closed or self.changing(at) or self.residents[at].waits:
+            return
+        if not (self.journaling and self.journaling.waits(at)):
             self._open(at, True)
 
     def _give_up(self, at: Replica, act: "Quiet") -> None:
@@ -148,18 +158,17 @@ class Dispatch:
         """The life is over: what has been performed, and the com layer has not heard of. What ends from now on is
         undone."""
         for resident in self.residents.values():
-            with resident.ending:
-                resident.over = True
+            resident.close()
         done = []
         for performance, completed in self._stage.close():
             del self._running[completed.sid]
+            if isinstance(performance, Writing):
+                continue  # its batch is rolled back
             _count(performance, completed, self._stage.loop.time())
-            journaling = self._writes(performance)
-            if journaling is not None:
-                journaling.append(performance, completed)
-            else:
-                done.append(completed)
-        return done if self.journaling is None else done + self.journaling.last()
+            noted = self._noted(performance, completed)
+            if noted is not None:
+                done.append(noted)
+        return done
 
     def abandon(self) -> None:
         """At once: what is still being performed has no end, neither here nor for others. Who waits is woken."""
@@ -182,7 +191,7 @@ def _comes_back(effect: Deliver) -> bool:
     return any(a.object == object_of(effect.replica) for a in effect.request.chain)
 
 
-def _count(performance: Performance, completed: Completed, now: float) -> None:
+def _count(performance: Instance, completed: Completed, now: float) -> None:
     resident = performance.resident
     resident.performed += completed.ok
     if completed.ok and not performance.method.readonly:

@@ -41,7 +41,7 @@ from framework.orb.guard import Caller, Guard
 from framework.orb.inputs import LONGEST
 from framework.orb.messages import Act, Ask, encode
 from framework.orb.naming import Naming
-from framework.orb.outcome import Outcome, Reply, replies
+from framework.orb.outcome import Outcome, Reply, is_outdated, replies
 from framework.orb.status import detail_of, shown, status_of, trailing
 from framework.orb.told import describe_response, object_info
 
@@ -188,7 +188,15 @@ class Gateway:
     # a call
 
     async def call(self, caller: Caller, act: Act, request: InvokeRequest, limit: float) -> Answer:
-        """One call, in a session that is over when this returns, whatever happens."""
+        """One call, in a session that is over when this returns, whatever happens. If what was said about its footprint
+        did not hold any more, it was not performed, and is judged again."""
+        until = time.monotonic() + limit
+        while True:
+            answer = await self._once(caller, act, request, max(until - time.monotonic(), 0.0))
+            if not is_outdated(answer.outcome.responses) or time.monotonic() > until:
+                return answer
+
+    async def _once(self, caller: Caller, act: Act, request: InvokeRequest, limit: float) -> Answer:
         caller.check(act, self.naming)
         if self.draining:
             raise Unavailable(f"{self.node} is stopping")
@@ -204,7 +212,8 @@ class Gateway:
         wait = _Wait(loop.create_future(), act.kind == "oneway", loop.time() + limit)
         try:
             made_at = request.id.made_at or now
-            submit = self.naming.submit(name.name, number, act, made_at, now + limit, self._host.pick)
+            again = name.given  # perhaps: who gives an id may have called another node before
+            submit = self.naming.submit(name.name, number, act, made_at, now + limit, self._host.pick, again)
             submit.sessions = sessions
             submit.done = 0 if name.given else number
             submit.deadline = wait.due if submit.receipt is not None else None

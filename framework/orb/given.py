@@ -19,6 +19,10 @@ class Given:
             self._chance = Random(str(self._invocation))
         return self._chance
 
+    @property
+    def basis(self) -> int | None:
+        return self.envelope.basis
+
     def now(self) -> float:
         return self.envelope.time
 

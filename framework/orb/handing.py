@@ -20,6 +20,8 @@ from framework.errors import OboError, Unavailable
 from framework.ids import Node, Replica, node_of, object_of, replica
 from framework.net.peers import Empty, Peers
 from framework.net.wire.com_pb2 import FetchChunk, FetchWish
+from framework.orb.backed.resident import BackedResident
+from framework.orb.backed.stores import InStore
 from framework.orb.durable.journaling import Journaling
 from framework.orb.held import Held, Luggage, Recent, Stored, packed, unpacked
 from framework.orb.moving import Donor, Fetcher, capture
@@ -132,7 +134,7 @@ class Handing:
             if source is not None and not self._com.handover.may_take(mine):
                 await asyncio.sleep(LOOK)
             elif source == NOBODY:
-                self._begin_anew(mine)
+                await self._try(mine, self._begin_anew(mine))
             elif source == mine:
                 await self._try(mine, self._take_back(mine))
             elif source is not None:
@@ -177,7 +179,11 @@ class Handing:
         held = self._held.get(mine)
         if held is None:
             raise Unavailable(f"the group waits for what {mine} holds, but it holds nothing")
-        await self._adopt(mine, held.spool.chunks(), mine)
+        if isinstance(held.spool, InStore):  # it is where it belongs
+            held.spool.check()
+            self._check_wanted(mine, mine)
+        else:
+            await self._adopt(mine, held.spool.chunks(), mine)
         self._held.pop(mine)
         self._residents[mine].recent = Recent(held.done, asyncio.get_running_loop().time())
         self._take(mine, held.ticket, Luggage(held.part, held.holding.performed), held.on_disk)
@@ -185,13 +191,20 @@ class Handing:
         log.warning("%s goes on with the state that it had in view %d", mine, held.holding.version)
 
     async def _adopt(self, mine: Replica, chunks: Iterable[bytes], source: Replica | None) -> None:
+        resident = self._residents[mine]
         self._adopting.add(mine)
         try:
-            await asyncio.to_thread(self._residents[mine].adopt, chunks)
+            if isinstance(resident, BackedResident) and mine in self._held:
+                self._check_wanted(mine, source)  # it takes the place of what is held
+                self._held[mine].spool.close()
+            await asyncio.to_thread(resident.adopt, chunks)
         finally:
             self._adopting.discard(mine)
         if self._journaling is not None:
             await self._journaling.settled(mine)
+        self._check_wanted(mine, source)
+
+    def _check_wanted(self, mine: Replica, source: Replica | None) -> None:
         if not self._com.handover.may_take(mine):  # others have been told that it has none
             raise Unavailable("the view is changing: it cannot be taken now")
         if self._com.handover.seeds.get(mine) != source:
@@ -202,7 +215,9 @@ class Handing:
             self._tracing.adopt(mine, ticket)
         resident = self._residents[mine]
         resident.changes = luggage.changes
-        if self._journaling is not None and mine in self._journaling:
+        if isinstance(resident, BackedResident):
+            resident.note_head(luggage.part, ticket, lambda: self._has(mine))
+        elif self._journaling is not None and mine in self._journaling:
             if on_disk:
                 self._journaling.has(mine)
             else:
@@ -212,6 +227,10 @@ class Handing:
         if held is not None:
             held.spool.close()
             asyncio.get_running_loop().call_soon(self._send_again, mine, held.done)
+
+    def _has(self, mine: Replica) -> None:
+        if self._journaling is not None:
+            self._journaling.has(mine)
 
     def _send_again(self, mine: Replica, done: Iterable[Request]) -> None:
         """What was performed here in an earlier life, and is not in the state that it got from another one: it may
@@ -223,7 +242,9 @@ class Handing:
         except OboError as error:
             log.error("%s cannot send again what it had performed in an earlier life: %s", mine, error)
 
-    def _begin_anew(self, mine: Replica) -> None:
+    async def _begin_anew(self, mine: Replica) -> None:
+        if isinstance(self._residents[mine], BackedResident):
+            await self._adopt(mine, (), NOBODY)
         if self._com.view > 1:
             log.error(
                 "THE STATE OF %s IS LOST: no member of view %d has it. %s begins with the initial state",

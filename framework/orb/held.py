@@ -6,6 +6,7 @@ is the best, and one replica begins with it (framework.com.view, ``Directory.see
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 import msgspec
 
@@ -25,11 +26,19 @@ class Luggage(msgspec.Struct, array_like=True, frozen=True):
     changes: int  # requests that are in it, without those that only read
 
 
+class Chunks(Protocol):
+    """A state, as often as it is asked for."""
+
+    def chunks(self) -> Iterator[bytes]: ...
+
+    def close(self) -> None: ...
+
+
 class Held(msgspec.Struct):
     holding: Holding
     part: bytes
     ticket: str  # for the trace; empty without one
-    spool: Spool  # chunks of the state
+    spool: Chunks  # of the state
     done: tuple[Request, ...]  # what was performed last, in this order
     on_disk: bool = False  # the journal of this replica has just this
 
@@ -41,7 +50,7 @@ class Held(msgspec.Struct):
 class Stored:
     """Chunks in a file, as a capture: it can be read more than once, and stays when a reader closes it."""
 
-    def __init__(self, spool: Spool) -> None:
+    def __init__(self, spool: Chunks) -> None:
         self._spool = spool
 
     def chunks(self) -> Iterator[bytes]:

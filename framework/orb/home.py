@@ -43,7 +43,7 @@ from framework.orb.messages import (
     encode,
     to_client,
 )
-from framework.orb.outcome import Outcome, named
+from framework.orb.outcome import Outcome, is_outdated, named
 from framework.orb.packets import packets
 
 log = logging.getLogger(__name__)
@@ -305,7 +305,8 @@ class Home(Calling):
 
     def _take(self, message: ToClient) -> None:
         if isinstance(message, Answer):
-            self._settle(message.number, Outcome(message.responses, message.complete, message.why))
+            if not (is_outdated(message.responses) and self._anew(message.number)):
+                self._settle(message.number, Outcome(message.responses, message.complete, message.why))
         elif isinstance(message, Left):
             self._sessions = {**self._sessions, self.node: message.session}
             self._left(message.number)

@@ -10,8 +10,10 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from framework.com.events import Completed, Ended
+from framework.com.instance import Instance
 from framework.com.view import Holding
 from framework.ids import Replica
+from framework.orb.backed.resident import BackedResident
 from framework.orb.held import Held, spooled
 from framework.orb.moving import capture
 
@@ -36,12 +38,16 @@ def close(life: "Life") -> dict[Replica, Remains]:
     """At the very end of a life, before its trace says so. From here on nothing changes its states but what is undone.
     Replicas that had none are left out, and those with a state that nobody can make whole."""
     com, tracing = life.com, life.tracing
-    spoiled = {c.sid.replica for c in life.dispatch.last() if not _complete(life, c)}
+    for done in life.dispatch.last():
+        _complete(life, done)
+    spoiled = {i.sid.replica for i in com.instances.values() if _changed(i)}
     spoiled |= {r for r in life.residents if _half_done(life, r)}
     for replica in spoiled:
         log.warning("the state of %s is not kept: a call was open that would be half in it", replica)
     remains = {}
     for replica, resident in life.residents.items():
+        if isinstance(resident, BackedResident):
+            continue  # its store knows
         if replica not in com.unready and replica not in spoiled:
             holding = Holding(replica, com.view, resident.changes)
             ticket = tracing.ticket(replica) if tracing is not None else ""
@@ -49,19 +55,21 @@ def close(life: "Life") -> dict[Replica, Remains]:
     return remains
 
 
-def _complete(life: "Life", done: Completed) -> bool:
+def _complete(life: "Life", done: Completed) -> None:
     """An instance that was performed before the end, and of which the com layer had not heard: its reply is kept with
-    the state. False if it cannot be over."""
+    the state. If it still waits for calls of its own it cannot be over."""
     com, replica = life.com, done.sid.replica
     instance = com.instances.get(done.sid)
     if instance is None:
-        return True
+        return
     com.hosts[replica].complete(instance, done)
-    if done.sid in com.instances:
-        return not done.ok
-    if life.tracing is not None:
+    if life.tracing is not None and done.sid not in com.instances:
         life.tracing.effect(Ended(done.sid, replica, instance.invocation, done.ok))
-    return True
+
+
+def _changed(instance: Instance) -> bool:
+    """Is it in the state, though it is not over?"""
+    return instance.finished is not None and instance.finished.ok and not instance.entry.footprint.readonly
 
 
 def _half_done(life: "Life", at: Replica) -> bool:
@@ -72,7 +80,7 @@ def _half_done(life: "Life", at: Replica) -> bool:
 
 
 async def keep(life: "Life", remains: dict[Replica, Remains]) -> dict[Replica, Held]:
-    """When the life has been abandoned: the states themselves."""
+    """When the life has been abandoned: the states themselves. Those of backed replicas are in their stores."""
     loop = asyncio.get_running_loop()
     until = loop.time() + PATIENCE
     held = {}

@@ -30,9 +30,12 @@ from framework.com.events import (
     Wake,
 )
 from framework.com.view import View
-from framework.errors import BadRequest, OboError, Unavailable
-from framework.ids import Replica, node_of, object_of
+from framework.declare import Method, Object
+from framework.errors import BadRequest, Broken, OboError, Unavailable
+from framework.footprint import Footprint
+from framework.ids import ObjectName, Replica, node_of, object_of, replica
 from framework.orb import keeping
+from framework.orb.backed.resident import BackedResident
 from framework.orb.dispatch import Dispatch
 from framework.orb.durable.journaling import Journaling
 from framework.orb.explain import Explainer
@@ -56,13 +59,17 @@ class Life:
         self.com = Com(node.name, directory, node.timing, told=trace is not None, holds=holds)
         self.tracing = Tracing(node.name, directory, trace) if trace is not None else None
         classes, durable = node.config.classes, node.disk.journals if node.disk is not None else ()
-        self.residents = {r: Resident(classes[object_of(r)](), node.workers, r in durable) for r in self.com.hosts}
-        self.dispatch = Dispatch(Stage(self.feed, node.naming, self.there), self.residents)
+        stage = Stage(self.feed, node.naming, self.there)
+        self.residents = {r: self._resident(r, classes[object_of(r)], r in durable) for r in self.com.hosts}
+        self.dispatch = Dispatch(stage, self.residents)
         self.dispatch.start()
+        for backed in self.backed():
+            backed.begin(stage, self.com, self.tracing, self.dispatch, self.broken)
+            node.stores.committers[backed.replica] = backed.committer
         self.journaling: Journaling | None = None
         if node.disk is not None:
             self.journaling = Journaling(node.disk, self.com, self.tracing, self.dispatch, node.fail)
-            self.dispatch.journaling = self.journaling
+            self.dispatch.write_down(self.journaling)
         self.explainer = Explainer(self.com, node.peers, self.dispatch.since)
         self.handing = Handing(
             self.com, self.residents, node.peers, self.feed, self.tracing, node.held, self.journaling
@@ -85,6 +92,15 @@ class Life:
             Isolated: self._isolated,
         }
 
+    def _resident(self, at: Replica, cls: type[Object], durable: bool) -> Resident:
+        workers, store = self.node.workers, self.node.stores.objects.get(at)
+        if store is None:
+            return Resident(cls(), workers, durable)
+        return BackedResident(at, store, workers, self.com.directory.find(object_of(at)).relation)
+
+    def backed(self) -> list[BackedResident]:
+        return [r for r in self.residents.values() if isinstance(r, BackedResident)]
+
     @property
     def since(self) -> int:
         return self.com.lives.mine
@@ -92,16 +108,33 @@ class Life:
     def begin(self) -> None:
         view = self.com.lives.view
         if view.formed and self.since > 1:
-            for replica in self.residents:
-                if replica not in self.com.unready:  # nobody holds a state of it
-                    log.warning("%s begins with the initial state: nobody had another one", replica)
+            for at in self.residents:
+                if at not in self.com.unready:  # nobody holds a state of it
+                    log.warning("%s begins with the initial state: nobody had another one", at)
                     if self.tracing is not None:
-                        self.tracing.adopt(replica, "")
-        if self.journaling is not None:
-            for replica, resident in self.residents.items():
-                if replica in self.journaling and replica not in self.com.unready:
-                    self.journaling.took(replica, resident, b"", "")
+                        self.tracing.adopt(at, "")
+        for at, resident in self.residents.items():
+            if at in self.com.unready:
+                continue
+            if isinstance(resident, BackedResident):
+                resident.note_head(b"", "", lambda r=at: self.has(r))  # type: ignore[misc]
+            elif self.journaling is not None and at in self.journaling:
+                self.journaling.took(at, resident, b"", "")
         self.handing.begin()
+
+    def judge(
+        self, name: ObjectName, method: Method, values: tuple[object, ...]
+    ) -> tuple[Footprint, int | None] | None:
+        """See ``Naming.judge``."""
+        resident = self.residents.get(replica(name, self.node.name))
+        if not isinstance(resident, BackedResident) or resident.replica in self.com.unready:
+            return None
+        return resident.footprint(method, values)
+
+    def has(self, at: Replica) -> None:
+        """It has a state, and that is on disk."""
+        if self.journaling is not None:
+            self.journaling.has(at)
 
     # the way into the com layer, and out of it
 
@@ -133,6 +166,21 @@ class Life:
             return
         if out is not None:
             self.node.out(out.why)
+
+    def broken(self, at: Replica, error: Exception) -> None:
+        """The store of a replica does not work: what it was to perform others will. This node gets out of their way,
+        and comes back when the store works."""
+        if self.node.member is not self:
+            return
+        if not isinstance(error, Broken):
+            self.node.fail(error)
+            return
+        log.error("%s cannot go on: %s", at, error)
+        out = Out(f"the store of {at} does not work: {error}")
+        self.remains = keeping.close(self)
+        if self.tracing is not None:
+            self.tracing.effect(out)
+        self.node.out(out.why)
 
     def _received(self, effect: Received) -> None:
         if effect.complete or (effect.client and self.node.asker(effect.client).early(effect)):
@@ -209,8 +257,9 @@ class Life:
     # the end
 
     def journaled(self) -> list[Replica]:
-        """Replicas that are durable and had a state."""
-        return [r for r, resident in self.residents.items() if resident.durable and r not in self.com.unready]
+        """Replicas with a journal that had a state."""
+        mine = self.journaling or ()
+        return [r for r in self.residents if r in mine and r not in self.com.unready]
 
     def open(self) -> list[str]:
         """What is not over; frames for a peer that cannot be reached do not count: nobody waits for them here."""
@@ -232,6 +281,8 @@ class Life:
         self.explainer.stop()
         self.handing.close()
         self.dispatch.abandon()
+        for backed in self.backed():
+            backed.close()
         if self.tracing is not None:
             self.tracing.close()
 
@@ -243,11 +294,21 @@ class Life:
         self.handing.close()
         await self.dispatch.stop()
         self.deafen()
+        for backed in self.backed():
+            backed.close()
+            await asyncio.to_thread(backed.committer.join, 5.0)
         if self.tracing is not None and failed:
             self.tracing.close()
         elif self.tracing is not None:
             ready = [(r, s) for r, s in self.residents.items() if r not in self.com.unready]
-            self.tracing.stop([(r, vars(s.object), s.performed) for r, s in ready], still)
+            self.tracing.stop([(r, _state(s), s.performed) for r, s in ready], still)
+
+
+def _state(resident: Resident) -> dict[str, Any]:
+    """What two replicas must agree in."""
+    if isinstance(resident, BackedResident):
+        return {"fingerprint": resident.store.fingerprint()}
+    return vars(resident.object)
 
 
 def _over(event: AnyEvent, now: float) -> list[AnyEffect]:

@@ -44,6 +44,7 @@ class Envelope(msgspec.Struct, array_like=True, frozen=True):
     time: float  # what self.now() says
     deadline: float | None  # seconds since 1970
     args: bytes
+    basis: int | None = None  # what its footprint stands on (framework.declare.backed)
 
 
 class Hello(msgspec.Struct, array_like=True, frozen=True, tag=1):
@@ -57,6 +58,7 @@ class Call(msgspec.Struct, array_like=True, frozen=True, tag=2):
     deadline: float | None
     done: int
     sessions: tuple[Session, ...] = ()  # of this client at other nodes, as far as this node does not have them
+    again: bool = False  # it was sent before, to this node or another one
 
 
 class Collect(msgspec.Struct, array_like=True, frozen=True, tag=3):

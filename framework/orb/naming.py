@@ -6,15 +6,16 @@ majority; a ``readonly`` one by ucast to one replica; both can be changed per ca
 
 from collections.abc import Callable, Sequence
 from functools import cache
-
-import msgspec
+from typing import Any
 
 from framework.com.events import Outgoing, Submit
 from framework.com.receipt import CREC, SREC, Receipt, majority
 from framework.com.view import Placement
-from framework.declare import Method
+from framework.declare import Backed, Method
+from framework.declare.codec import Codec
 from framework.declare.suggest import did_you_mean
 from framework.errors import BadRequest, NoSuchObject
+from framework.footprint import Footprint
 from framework.ids import ObjectName, Replica, Sid
 from framework.orb.config import Config
 from framework.orb.limits import check_depth, too_deep
@@ -23,14 +24,19 @@ from framework.orb.messages import Act, Ask, Envelope, encode
 #: Which of several replicas reads.
 Pick = Callable[[Sequence[Replica]], Replica]
 
-_list = msgspec.msgpack.Decoder(list)
-_map = msgspec.msgpack.Decoder(dict[str, object])
+#: The footprint of a call of an object whose replica here can tell, and what that stands on. None: nobody here can.
+Judge = Callable[[ObjectName, Method, tuple[object, ...]], tuple[Footprint, int | None] | None]
+
+_list = Codec(list[Any])
+_map = Codec(dict[str, Any])
 
 
 class Naming:
     def __init__(self, config: Config) -> None:
         self._config = config
+        self._backed = frozenset(n for n, c in config.classes.items() if issubclass(c, Backed))
         self._found: dict[tuple[str, str], tuple[Method, Placement]] = {}  # what is there; asked for with every call
+        self.judge: Judge = lambda name, method, values: None
 
     def method(self, name: str, method: str) -> Method:
         """NoSuchObject, NoSuchMethod if there is none."""
@@ -49,14 +55,25 @@ class Naming:
         return found
 
     def submit(
-        self, caller: Sid | str, number: int, act: Act, time: float, deadline: float | None, pick: Pick
+        self,
+        caller: Sid | str,
+        number: int,
+        act: Act,
+        time: float,
+        deadline: float | None,
+        pick: Pick,
+        again: bool = False,
     ) -> Submit:
-        """What the com layer is to send. Its deadline, in the node's time, is for the driver to set."""
+        """What the com layer is to send. Its deadline, in the node's time, is for the driver to set. ``again``: it may
+        have been sent before, by another node."""
         if not act.parts:
             raise BadRequest("a transmission without any request")
         way = act.transmission
         several = way in ("mcast", "pcast")
-        parts = tuple([self._part(act, ask, several, time, deadline, pick) for ask in act.parts])
+        # Copies of one call must conflict with each other: then all replicas perform the same one. What each of
+        # several nodes judges by itself may differ; "it conflicts with everything" does not.
+        once = not again and isinstance(caller, str)
+        parts = tuple([self._part(act, ask, several, time, deadline, pick, once) for ask in act.parts])
         if way is None:
             way = "pcast" if len(parts) > 1 else "ucast" if len(parts[0].replicas) == 1 else "mcast"
         receipt = (act.receipt or usual_receipt(parts)) if act.wait and act.kind != "oneway" else None
@@ -72,9 +89,11 @@ class Naming:
             raise BadRequest(f"{method.where} is not declared readonly: only what changes nothing can be stale")
         if ask.to or act.receipt is not None:
             raise BadRequest(f"{method.where}: stale=True reads at the home node: leave out to= and receipt=")
-        return self._part(act, ask, False, time, deadline, lambda replicas: replicas[0])
+        return self._part(act, ask, False, time, deadline, lambda replicas: replicas[0], False)
 
-    def _part(self, act: Act, ask: Ask, several: bool, time: float, deadline: float | None, pick: Pick) -> Outgoing:
+    def _part(
+        self, act: Act, ask: Ask, several: bool, time: float, deadline: float | None, pick: Pick, once: bool
+    ) -> Outgoing:
         method, placement = self._found.get((ask.object, ask.method)) or self._look_up(ask.object, ask.method)
         if act.kind == "oneway" and method.returns_value:
             raise BadRequest(f"{method.where} returns a value: call it, or submit it; one-way is for '-> None'")
@@ -85,8 +104,9 @@ class Naming:
             _check_places(act, method, ask.to, every)
         elif act.transmission == "ucast" or (method.readonly and not several):
             to = (pick(every),)
-        args = encode(Envelope(time, deadline, packed))
-        return Outgoing(placement.name, method.footprint(values), args, to)
+        judged = self.judge(placement.name, method, values) if once and placement.name in self._backed else None
+        footprint, basis = judged or (method.footprint(values), None)
+        return Outgoing(placement.name, footprint, encode(Envelope(time, deadline, packed, basis)), to)
 
 
 def _check_places(act: Act, method: Method, to: Sequence[Replica], every: Sequence[Replica]) -> None:
@@ -123,11 +143,11 @@ def _values(method: Method, ask: Ask) -> tuple[bytes, tuple[object, ...]]:
             check_depth(method.where, ask.args, values)
             return ask.args, values
     try:
-        args = _list.decode(ask.args)
-        named = _map.decode(ask.named) if ask.named else {}
+        args = _list.unpack(ask.args)
+        named = _map.unpack(ask.named) if ask.named else {}
     except RecursionError:
         raise BadRequest(too_deep(method.where)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, OverflowError) as error:
+    except (ValueError, OverflowError) as error:
         raise BadRequest(f"{method.where}: the arguments are no msgpack array: {error}") from None
     check_depth(method.where, ask.args, args)
     check_depth(method.where, ask.named, named.values())

@@ -192,7 +192,7 @@ class NestedOrb(Nested):
     def _now(self, start: Callable[[Settle], int], finish: Finish) -> Any:
         performance = self._performance
         latch = Latch()
-        performance.stage.on_loop(lambda: _started(start, latch.settle))
+        performance.stage.on_loop(lambda: performance.when_safe(lambda: _started(start, latch.settle)))
         performance.give()
         try:
             outcome = latch.get()
@@ -201,7 +201,8 @@ class NestedOrb(Nested):
         return finish(outcome)
 
     def _send_now(self, act: Act, finish: Callable[[int], Any]) -> Any:
-        """The turn stays here: this does not wait for anybody else."""
+        """The turn stays here: this waits for nobody else, at most for the disk."""
+        performance = self._performance
         latch = Latch()
         numbers: list[int] = []
 
@@ -210,7 +211,7 @@ class NestedOrb(Nested):
             settle(_SENT)
             return numbers[0]
 
-        self._performance.stage.on_loop(lambda: _started(start, latch.settle))
+        performance.stage.on_loop(lambda: performance.when_safe(lambda: _started(start, latch.settle)))
         latch.get()
         return finish(numbers[0])
 

@@ -23,7 +23,6 @@ from framework.com.events import (
     Arrived,
     Collect,
     Connected,
-    Depart,
     Evict,
     Session,
     Submit,
@@ -43,7 +42,9 @@ from framework.net import options
 from framework.net.peers import Peers
 from framework.net.security import Credentials, listen
 from framework.net.wire.com_pb2 import FetchChunk, FetchWish
-from framework.orb import looking
+from framework.orb import going, looking
+from framework.orb.backed.stores import Stores
+from framework.orb.comparing import Comparing
 from framework.orb.config import Config
 from framework.orb.durable.disk import Disk, open_disk
 from framework.orb.gateway import Gateway
@@ -62,14 +63,15 @@ FRAME = 3  # messages in a frame, roughly, when there is little to do
 #: Streams are reliable while they stand: a frame is sent again when one breaks, and else only after very long silence.
 TIMING = Timing(delta=0.05, ask_after=0.5, resend_after=20.0, suspect_after=0.75)
 EARLY = 512  # frames kept for an outsider that is about to be a member
-GRACE = 0.3  # seconds for what others do here, when a node is about to leave
-LEAVING = 2.0  # seconds that others have to let it go
-LINGER = 0.2  # seconds in which those who stay hear of what was decided
 
 
 class Node:
-    def __init__(self, config: Config, name: str, trace: Path | None = None, insecure: bool = False) -> None:
+    def __init__(
+        self, config: Config, name: str, trace: Path | None = None, insecure: bool = False, joins: bool = False
+    ) -> None:
+        """``joins``: it becomes a member of a group that exists, and never forms one."""
         self.name = NodeName(name)
+        self._joins = joins
         self.address = config.address(name)
         exposed = config.exposed(name, insecure)
         if exposed:
@@ -80,7 +82,9 @@ class Node:
         self.disk = open_disk(config, self.name)
         self._tls = config.security.tls(name)
         self._trace = trace
+        self.stores = Stores(config, self.name)
         self.naming = Naming(config)
+        self.naming.judge = lambda *call: self.member.judge(*call) if self.member is not None else None
         self.workers = Workers(config.serve.workers, f"obo-{name}")
         self.peers = Peers(self.name, config.addresses, self, config.serve.max_message, Credentials(self._tls))
         self.peers.explain = self._explain
@@ -94,7 +98,7 @@ class Node:
         self.member: Life | None = None
         self.outsider: Outsider | None = None
         self.held: dict[Replica, Held] = {}  # states of earlier lives
-        self._leaving = False
+        self.leaving = False
         self._version = self.disk.note.version if self.disk is not None else 0  # of the last view it was in
         self._incarnation = 0
         self._early: deque[Arrived] = deque(maxlen=EARLY)
@@ -103,6 +107,7 @@ class Node:
         self._stopping: asyncio.Task[None] | None = None
         self._server: Any = None
         self._ticking: asyncio.Task[None] | None = None
+        self._comparing: asyncio.Task[None] | None = None
 
     @property
     def life(self) -> Life:
@@ -166,7 +171,9 @@ class Node:
         """It wants to be a member. All it remembers is the number of the last view it was in, and what it holds."""
         self._incarnation = max(self._incarnation + 1, time.time_ns() // 1000)
         holds = [held.holding for held in self.held.values()]
-        self.outsider = Outsider(self.name, self._incarnation, self.config.directory, self.timing, self._version, holds)
+        self.outsider = Outsider(
+            self.name, self._incarnation, self.config.directory, self.timing, self._version, holds, self._joins
+        )
         self._early.clear()
 
     async def _remember(self, disk: Disk, admitted: Admitted) -> None:
@@ -185,7 +192,7 @@ class Node:
             self.fail(error)
             return
         life.com.member.last = decision or life.com.member.last
-        self.outsider, self.member = None, life
+        self.outsider, self.member, self._joins = None, life, False
         log.info("%s is a member of view %d: %s", self.name, view.version, ", ".join(view.members))
         life.begin()
         self.joined.set()
@@ -209,7 +216,7 @@ class Node:
         was.abandon()
         self.member = None
         self.joined.clear()
-        if not self._leaving:
+        if not self.leaving:
             self._keeping = asyncio.ensure_future(self._keep(was))
         self.sessions.drop(self.refusal())
         self.gateway.drop(self.refusal())
@@ -221,6 +228,7 @@ class Node:
             if replica in self.held:
                 self.held[replica].spool.close()
             self.held[replica] = held
+        await self.stores.recall(self.held, self.disk, again=True)
         if lost := [r for r in was.journaled() if r not in self.held]:
             self.fail(Unavailable(f"start the node again: it has the state of {', '.join(lost)} on disk alone"))
         if self._stopping is None:
@@ -239,6 +247,9 @@ class Node:
     def missing(self) -> str:
         """What keeps it from being a member."""
         silent = self.outsider.missing() if self.outsider is not None else []
+        if self._joins:
+            up = [n for n in silent if self.peers.up(n)]
+            return f"no group has let it in yet; reached: {', '.join(up) or 'nobody'}"
         lost = [n for n in silent if not self.peers.up(n)]
         if lost:
             return f"{', '.join(lost)} {'has' if len(lost) == 1 else 'have'} not been heard"
@@ -314,50 +325,29 @@ class Node:
         if self.disk is not None:
             self.held = await asyncio.to_thread(self.disk.load, self.config.classes)
         await self._server.start()
-        self._ask()
         self.peers.start()
         self._ticking = asyncio.ensure_future(self._tick())
-        self.feed(Tick())  # a group of one need not wait
+        if self.stores.objects:
+            self._keeping = asyncio.ensure_future(self._open_stores())
+            self._comparing = asyncio.ensure_future(Comparing(self).go_on(self.config.group.compare_every))
+        else:
+            self._ask()
+            self.feed(Tick())  # a group of one need not wait
+
+    async def _open_stores(self) -> None:
+        try:
+            await self.stores.open()
+            await self.stores.recall(self.held, self.disk, again=False)
+        except OboError as error:
+            self.fail(error)
+            return
+        self._ask()
 
     async def drain(self) -> None:
-        """Take no more calls; return when those in flight are answered and nothing is running or waiting here. One
-        that may leave does not wait for what others go on doing here."""
-        self.sessions.draining = True
-        self.gateway.drain()
-        until: float | None = None
-        loop = asyncio.get_running_loop()
-        while self.failed is None and self.open():
-            if self.member is None or self.member.waiting() or self.gateway.in_flight or not self._may_go():
-                until = None
-            elif until is None:
-                until = loop.time() + GRACE
-            elif loop.time() > until:
-                return
-            await asyncio.sleep(TICK)
-
-    def _may_go(self) -> bool:
-        try:
-            self.life.check_may_go()
-        except (BadRequest, Unavailable):
-            return False
-        return True
+        await going.drain(self)
 
     async def leave(self) -> bool:
-        """Leave the group in order, if enough stay: those need not find out by themselves. To be called when it is
-        drained."""
-        if not self._may_go() or self.failed is not None:
-            return False
-        self._leaving = True
-        log.info("%s leaves the group", self.name)
-        self.life.feed(Depart())
-        try:
-            async with asyncio.timeout(LEAVING):
-                while self.member is not None and self._may_go():
-                    await asyncio.sleep(TICK)
-        except TimeoutError:
-            log.warning("%s could not leave the group within %g s: the others will find out", self.name, LEAVING)
-        await asyncio.sleep(LINGER)
-        return self.member is None
+        return await going.leave(self)
 
     def open(self) -> list[str]:
         return self.member.open() if self.member is not None else []
@@ -372,14 +362,16 @@ class Node:
         self.gateway.close()
         if self._ticking is not None:
             self._ticking.cancel()
-        if self._keeping is not None:
-            self._keeping.cancel()
+        for task in (self._keeping, self._comparing):
+            if task is not None:
+                task.cancel()
         await self.peers.stop()
         if self.member is not None:
             await self.member.stop(self.failed is not None)
         if self._server is not None:
             await self._server.stop(0.2)
         self.workers.stop()
+        await asyncio.to_thread(self.stores.close)
         if self.disk is not None:
             await asyncio.to_thread(self.disk.close)
 

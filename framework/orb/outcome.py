@@ -9,6 +9,7 @@ import msgspec
 from framework import errors
 from framework.com.events import Response
 from framework.declare import Method
+from framework.declare.codec import CANNOT_WRITE, Codec
 from framework.errors import BadMessage, DeadlineExceeded, OboError, RemoteError
 from framework.ids import Replica, object_of
 
@@ -33,7 +34,7 @@ class Failure(msgspec.Struct, array_like=True, frozen=True):
 
 
 _failure = msgspec.msgpack.Decoder(Failure)
-_any = msgspec.msgpack.Decoder()
+_any = Codec(Any)
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -50,6 +51,17 @@ def named(error: str, text: str) -> OboError:
     if isinstance(found, type) and issubclass(found, OboError):
         return found(text)
     return OboError(f"{error}: {text}")
+
+
+def is_outdated(responses: Sequence[Response]) -> bool:
+    """Did a replica, and so all of them, refuse to perform it on what was said about its footprint?"""
+    for response in responses:
+        if response.status == "error":
+            try:
+                return _failure.decode(response.body).error == errors.Outdated.__name__
+            except msgspec.DecodeError:
+                return False
+    return False
 
 
 class Reply:
@@ -78,8 +90,8 @@ class Reply:
         if self._method is not None:
             return self._method.unpack_result(self._response.body)
         try:
-            return _any.decode(self._response.body)
-        except msgspec.DecodeError as fault:
+            return _any.unpack(self._response.body)
+        except CANNOT_WRITE as fault:
             raise BadMessage(f"the result from {self.replica} is no msgpack: {fault}") from None
 
     @property

@@ -5,9 +5,9 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from framework.com.events import Cancel, Collect, Completed, Deliver, Received, Submit
+from framework.com.events import Cancel, Collect, Completed, Deliver, Received, Safe, Submit
 from framework.declare import Method, Object, performing
 from framework.errors import Aborted
 from framework.ids import Replica
@@ -31,13 +31,39 @@ LOOK = 0.005  # seconds after which one that waits for its turn looks whether th
 There = Callable[[Sequence[Replica], int], Sequence[Replica]]
 
 
+class Instance(Protocol):
+    """A method being performed, as the dispatch sees it."""
+
+    effect: Deliver
+    method: Method
+    began: float
+    cancelled: bool
+
+    @property
+    def resident(self) -> "Resident": ...
+    @property
+    def seen(self) -> Sequence[Seen]: ...
+    @property
+    def changes(self) -> bool: ...
+    def start(self) -> "asyncio.Task[None] | None": ...
+    def cancel(self) -> None: ...
+    def received(self, effect: Received, why: str) -> None: ...
+
+
+class Written(Protocol):
+    """What durable replicas have done goes to disk."""
+
+    def position(self, replica: Replica) -> int: ...
+    def on_disk(self, replica: Replica, position: int) -> "asyncio.Future[None]": ...
+
+
 class Resident:
     """A replica on this node: the object, and whose turn it is to change it."""
 
-    def __init__(self, target: Object, workers: Workers, durable: bool = False) -> None:
+    def __init__(self, target: Object, workers: Workers, durable: bool = False, tracked: bool = True) -> None:
         self.object = target
         self.durable = durable
-        self.tracker = Tracker(vars(target), type(target).__name__)
+        self.tracker = Tracker(vars(target) if tracked else {}, type(target).__name__)
         self.turn = Turn(workers)
         self.lane = Lane(workers)
         self.lending = threading.Lock()
@@ -46,6 +72,24 @@ class Resident:
         self.performed = 0  # in this life
         self.changes = 0  # requests in the state, also from before this life, without those that only read
         self.recent = Recent()
+
+    @property
+    def waits(self) -> bool:
+        """Is something performed, and not in its store?"""
+        return False
+
+    def performance(self, stage: "Stage", effect: Deliver, method: Method, envelope: Envelope) -> "Instance":
+        return Performance(stage, self, effect, method, envelope)
+
+    @property
+    def readers(self) -> Turn | Lane:
+        """In which line a read stands that has no order: in the turn, it sees nothing in the middle of a step."""
+        return self.turn
+
+    def close(self) -> None:
+        """The life is over: what ends from now on is undone."""
+        with self.ending:
+            self.over = True
 
     def adopt(self, chunks: Iterable[bytes]) -> None:
         """Take over the state of another replica, or raise and stay as it was. While nothing is performed here; it
@@ -63,20 +107,21 @@ class Stage:
     """What instances of a node share: the way into the com layer and back, and names."""
 
     def __init__(
-        self, feed: Callable[[Submit | Collect | Cancel | Completed], None], naming: Naming, there: There
+        self, feed: Callable[[Submit | Collect | Cancel | Completed | Safe], None], naming: Naming, there: There
     ) -> None:
         self.feed = feed
         self.naming = naming
         self.there = there
         self.loop: asyncio.AbstractEventLoop  # from start on
-        self.over: Callable[[Performance, Completed], None]  # on the loop: an instance has been performed
-        self._done: deque[tuple[Performance, Completed]] = deque()
+        self.journal: Written | None = None
+        self.over: Callable[[Instance, Completed], None]  # on the loop: an instance has been performed
+        self._done: deque[tuple[Instance, Completed]] = deque()
         self._rung = False
         self._crowded: set[Turn | Lane] = set()
         self._entered: set[Turn | Lane] = set()
         self.stopped = False
 
-    def done(self, performance: "Performance", completed: Completed) -> None:
+    def done(self, performance: "Instance", completed: Completed) -> None:
         """From any thread. What many threads have done meanwhile goes to the com layer in one go."""
         self._done.append((performance, completed))
         if not self._rung and not self.stopped:
@@ -89,7 +134,7 @@ class Stage:
         for _ in range(0 if self.stopped else len(done)):
             self.over(*done.popleft())
 
-    def close(self) -> list[tuple["Performance", Completed]]:
+    def close(self) -> list[tuple["Instance", Completed]]:
         """On the loop: the life is over. What was done, and nobody has heard of yet."""
         self.stopped = True
         done = list(self._done)
@@ -146,6 +191,7 @@ class Performance(Given):
         self.cancelled = False  # nobody waits for it any more
         self.ended = False  # nothing of it goes on
         self._task: asyncio.Task[Any] | None = None  # from its first step on
+        self._follows = stage.journal.position(effect.replica) if stage.journal and resident.durable else 0
         self._undo = None if method.readonly else Undo(resident.tracker)
         self._calls: NestedCalls | None = None
         self._orb: NestedOrb | NestedAsyncOrb | None = None
@@ -167,6 +213,18 @@ class Performance(Given):
     def check_wanted(self) -> None:
         if self.cancelled:
             raise Aborted(f"{self.method.where}: cancelled by its caller")
+
+    def when_safe(self, act: Callable[[], None]) -> None:
+        """On the loop. What it sends to others tells them of what it follows: not before that is on disk."""
+        if self._follows:
+            self._safe().add_done_callback(lambda done: act())
+        else:
+            act()
+
+    def _safe(self) -> "asyncio.Future[None]":
+        assert self.stage.journal is not None
+        follows, self._follows = self._follows, 0
+        return self.stage.journal.on_disk(self.effect.replica, follows)
 
     # a plain def: in a thread, which has the turn
 
@@ -208,6 +266,8 @@ class Performance(Given):
     # async def: on the loop
 
     async def _in_loop(self) -> None:
+        if self._follows:  # it could send something at any moment
+            await asyncio.wait((self._safe(),))
         self._task = asyncio.current_task()
         if self._undo is not None:
             await _InTurns(self._my_turn)

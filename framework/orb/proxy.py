@@ -13,7 +13,7 @@ import msgspec
 from framework.com.messages import Kind, Transmission
 from framework.com.receipt import CREC, DREC, SREC, Receipt, Way, quorum, srec
 from framework.declare import Declaration, Method, Object, declaration
-from framework.declare.codec import CANNOT_WRITE
+from framework.declare.codec import CANNOT_WRITE, Codec
 from framework.errors import BadRequest, NoSuchMethod, OboError
 from framework.ids import Replica
 from framework.orb import inputs
@@ -21,7 +21,7 @@ from framework.orb.limits import check_huge
 from framework.orb.messages import Act, Ask
 from framework.orb.outcome import Outcome, Reply, replies
 
-_encode = msgspec.msgpack.Encoder().encode
+_untyped = Codec(Any)
 
 #: Told once what came of a call.
 Settle = Callable[[Outcome | OboError], None]
@@ -53,7 +53,7 @@ class Request:
             self._ask = Ask(name, method, declared.pack(declared.bind(*args, **named)))
             return
         try:
-            self._ask = Ask(name, method, _encode(args), _encode(named) if named else b"")
+            self._ask = Ask(name, method, _untyped.pack(args), _untyped.pack(named) if named else b"")
         except CANNOT_WRITE as error:
             raise BadRequest(f"{self.what}: an argument cannot be sent: {error}") from None
 

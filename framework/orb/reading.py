@@ -42,7 +42,7 @@ class Reading:
         if self._method.is_async:
             self._task = asyncio.ensure_future(self._in_loop())
         else:
-            self._stage.enter(self._resident.turn, self)
+            self._stage.enter(self._resident.readers, self)
 
     def perform(self) -> None:
         try:

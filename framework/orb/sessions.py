@@ -281,7 +281,8 @@ class _Client:
         if why := sessions.host.refusal():
             raise Unavailable(why)
         pick = sessions.host.pick
-        submit = sessions.naming.submit(self.name, message.number, act, message.time, message.deadline, pick)
+        naming, time, again = sessions.naming, message.time, message.again
+        submit = naming.submit(self.name, message.number, act, time, message.deadline, pick, again)
         submit.sessions, submit.done = message.sessions, message.done
         if submit.receipt is not None:
             submit.deadline = _until(act.timeout)

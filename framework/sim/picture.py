@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from framework.errors import BadRequest
-from framework.footprint import Footprint
+from framework.footprint import AGAINST, Footprint
 from framework.trace.files import Trace
 from framework.trace.record import Header, Record
 
@@ -164,7 +164,7 @@ class Picture:
             return False
         if f.keys is None or g.keys is None:
             return True
-        return any(k == j and "w" in (m, n) for k, m in f.keys for j, n in g.keys)
+        return any(k == j and n in AGAINST[m] for k, m in f.keys for j, n in g.keys)
 
     def went_first(self, visit: Visit) -> list[Visit]:
         """The conflicting requests that this one let go first, or lets: they began before it, and ended after its

@@ -16,7 +16,7 @@ import msgspec
 from framework.com.events import Outgoing
 from framework.com.messages import Ancestor, Kind, Request, Transmission
 from framework.com.receipt import CREC, DREC, SREC, Receipt, majority, quorum, srec
-from framework.footprint import READ, WRITE, Footprint, Keys, Mode, Relation
+from framework.footprint import INTENDS_READ, INTENDS_WRITE, READ, WRITE, Footprint, Keys, Mode, Relation
 from framework.ids import ObjectName, Replica, replica
 
 BACK = b"back"  # what is called back calls nobody
@@ -106,7 +106,7 @@ class Program:
             name,
             level,
             tuple(replica(name, n) for n in sorted(where)),
-            Relation(pairs),
+            Relation(pairs, self.chance("intentions", name).random() < 0.4),
             readonly,
             keyed,
             chance.random() < 0.5,
@@ -218,11 +218,15 @@ class Program:
         keys: Keys | None = None
         if method in o.keyed and chance.random() < 0.85:
             some = chance.sample(range(self.shape.keys), chance.randint(1, min(2, self.shape.keys)))
-            keys = tuple((f"k{k}", self._mode(chance, readonly)) for k in sorted(some))
+            keys = tuple((f"k{k}", self._mode(chance, readonly, o.relation)) for k in sorted(some))
         return Footprint(method, keys, readonly)
 
-    def _mode(self, chance: Random, readonly: bool) -> Mode:
-        return READ if readonly or chance.random() < 0.2 else WRITE
+    def _mode(self, chance: Random, readonly: bool, relation: Relation) -> Mode:
+        drawn = chance.random()
+        modes: tuple[Mode, Mode] = (READ, WRITE)
+        if INTENDS_WRITE in relation.modes and int(drawn * 1000) % 2:
+            modes = (INTENDS_READ, INTENDS_WRITE)
+        return modes[0] if readonly or drawn < 0.2 else modes[1]
 
 
 def random_shape(seed: str, fixed: dict[str, object], changing: bool = False) -> Shape:

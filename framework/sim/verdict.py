@@ -129,12 +129,14 @@ class Place:
         return self.performed[self.adopted :]
 
     def conflict(self, f: Footprint | None, g: Footprint | None) -> bool:
-        """PROTOCOL §1: declared for the methods, and keys that meet in something not read by both."""
+        """PROTOCOL §1: declared for the methods, and keys that meet in something not read by both. Where one only
+        intends to read or write, it does so to a part of what the key names; then only a whole one can clash."""
         if f is None or g is None or (f.method, g.method) not in self.conflicts:
             return False
         if f.keys is None or g.keys is None:
             return True
-        return any(k1 == k2 and "w" in (m1, m2) for k1, m1 in f.keys for k2, m2 in g.keys)
+        met = [{m1, m2} for k1, m1 in f.keys for k2, m2 in g.keys if k1 == k2]
+        return any("w" in modes or modes == {"r", "iw"} for modes in met)
 
 
 #: One order, uniformity and equal states are promised as long as a replica with the state is left. Where an object

@@ -318,6 +318,7 @@ def cluster(
     suspect_after: float | None = None,
     links: bool = True,
     traces: bool = True,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Cluster:
     """Nodes with these objects, for a ``with`` statement.
 
@@ -327,10 +328,10 @@ def cluster(
     ``tls``: with certificates for all and a token for clients. ``ready``: seconds that the nodes have to start.
     ``suspect_after``: seconds of silence after which the others go on without a node; else as for ``obo serve``.
     ``links=False``: nodes reach each other directly, nothing can be cut; ``traces=False``: processes write none. Both
-    are for measurements."""
+    are for measurements. ``options``: of objects that have some, by name."""
     if not (traces or processes):
         raise BadRequest("traces=False is for processes=True")
-    plan = Plan(objects, nodes, on, tls, suspect_after)
+    plan = Plan(objects, nodes, on, tls, suspect_after, options)
     return Cluster(plan, processes, Path(trace) if trace is not None else None, ready, links, traces)
 
 

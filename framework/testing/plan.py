@@ -1,8 +1,10 @@
 """What a test asks for: which objects of which classes, on which nodes. Mistakes are told before anything starts."""
 
+import json
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -12,7 +14,7 @@ from framework.errors import BadRequest
 from framework.ids import TRAN, Node, ObjectName, check_name
 from framework.net.issue import issue, issued
 from framework.net.security import Access, Security
-from framework.orb.config import Config, Group, Serve, check_group, parse
+from framework.orb.config import Config, Group, Serve, check_group, check_options, parse
 from framework.orb.load import load_class
 
 MOST_NODES = 32
@@ -28,6 +30,7 @@ class Plan:
         on: Mapping[str, Sequence[str]] | None,
         tls: bool = False,
         suspect_after: float | None = None,
+        options: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         self.tls = tls
         self.group = Group() if suspect_after is None else Group(suspect_after)
@@ -42,9 +45,13 @@ class Plan:
                 raise BadRequest(f"the name {name!r} belongs to the framework")
             self.classes[ObjectName(name)] = _class(name, cls)
         self.on = {name: self._places(name, on) for name in self.classes}
-        for name in on or {}:
-            if name not in self.classes:
-                raise BadRequest(f"on: no object {name!r}; {did_you_mean(name, self.classes)}")
+        for what, given in (("on", on), ("options", options)):
+            for name in given or {}:
+                if name not in self.classes:
+                    raise BadRequest(f"{what}: no object {name!r}; {did_you_mean(name, self.classes)}")
+        self.options = {
+            n: check_options(f"options of {n!r}", c, (options or {}).get(n, {})) for n, c in self.classes.items()
+        }
 
     @property
     def durable(self) -> bool:
@@ -67,7 +74,8 @@ class Plan:
         """For a node in this process: it takes the classes as they are."""
         security = issued(directory / CERTS) if self.tls else Security()
         serve = Serve(data=str(directory / DATA)) if self.durable else Serve()
-        return Config({Node(n): a for n, a in addresses.items()}, self.classes, self.on, serve, security, self.group)
+        nodes = {Node(n): a for n, a in addresses.items()}
+        return Config(nodes, self.classes, self.on, serve, security, self.group, self.options)
 
     def certify(self, directory: Path) -> None:
         if self.tls:
@@ -83,6 +91,7 @@ class Plan:
         for name, cls in self.classes.items():
             places = ", ".join(map(_quoted, self.on[name]))
             lines += [f"[objects.{_quoted(name)}]", f"class = {_quoted(_importable(name, cls))}", f"on = [{places}]"]
+            lines += [f"options = {_inline(self.options[name])}"] if self.options[name] else []
         if self.durable:
             lines += ["[serve]", f'data = "{DATA}"']
         lines += ["[group]", f"suspect_after = {self.group.suspect_after}"]
@@ -125,6 +134,15 @@ def _importable(name: str, cls: type[Object]) -> str:
     if getattr(import_module(cls.__module__), cls.__name__, None) is not cls:
         raise BadRequest(f"{where} is not what its module has under that name; {remedy}")
     return f"{cls.__module__}:{cls.__name__}"
+
+
+def _inline(value: Any) -> str:
+    """As TOML on one line. Texts, numbers and booleans of JSON are TOML, too."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_quoted(k)} = {_inline(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_inline, value)) + "]"
+    return json.dumps(value)
 
 
 def _quoted(text: str) -> str:

@@ -10,11 +10,13 @@ def still_open(com: Com) -> list[str]:
 
 
 def open_calls(com: Com) -> list[str]:
-    """Requests that wait, instances that run, receipts that are incomplete."""
+    """Requests that wait, instances that run or are not answered, receipts that are incomplete."""
     out = []
     for at, host in com.hosts.items():
         for entry in host.order.entries.values():
             out.append(f"{entry.group} {entry.footprint} waiting at {at}: {host.order.blockers(entry)}")
+        for invocation in host.answers.waiting():
+            out.append(f"{invocation} performed at {at}, but it is not safe yet, and nobody is told")
     for instance in com.instances.values():
         out.append(f"instance {instance.sid} of {instance.invocation} still running")
     for caller in com.calls.callers.values():

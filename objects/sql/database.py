@@ -1,15 +1,34 @@
-"""``Database`` (stand-in until the engine is merged): a plain object on an SQLite database in memory."""
+"""``Database``: a database at each replica, and statements that are performed at all of them.
 
-import hashlib
-import sqlite3
-import threading
-from typing import Any
+Statements that conflict are performed in one order everywhere, others as they come: see ``touched``. Time, chance and
+keys that the database gives are the same at each replica. What a call did is on disk with the framework's note that it
+did so, or not at all. docs/sql.md is the guide.
+"""
 
-from framework import BadRequest, Object, conflict_matrix, method
-from objects.sql.result import Result
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-Params = tuple[Any, ...] | dict[str, Any]
-_open: dict[int, tuple[sqlite3.Connection, threading.RLock]] = {}
+from framework import (
+    Backed,
+    BadRequest,
+    Keys,
+    Outdated,
+    Place,
+    Recalled,
+    Touched,
+    conflict_matrix,
+    method,
+)
+from objects.sql.engine import Engine
+from objects.sql.errors import SqlError, shown
+from objects.sql.footprint import Explained, Schema, explain, touches, union
+from objects.sql.options import read_options, url_of
+from objects.sql.result import Params, Result
+from objects.sql.sqlite import Sqlite
+from objects.sql.statement import Statement, understand
+
+if TYPE_CHECKING:
+    from objects.sql.postgres import Postgres
 
 
 @conflict_matrix(
@@ -17,74 +36,151 @@ _open: dict[int, tuple[sqlite3.Connection, threading.RLock]] = {}
     executemany=("executemany", "transaction", "query", "tables", "schema", "digest"),
     transaction=("transaction", "query", "tables", "schema", "digest"),
 )
-class Database(Object):
-    def _store(self) -> tuple[sqlite3.Connection, threading.RLock]:
-        if id(self) not in _open:
-            made = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
-            _open[id(self)] = made, threading.RLock()
-        return _open[id(self)]
+class Database(Backed):
+    """SQLite in a file (the default), or PostgreSQL: [objects.NAME.options] url."""
 
-    def _run(self, statements: list[tuple[str, Params]]) -> list[Result]:
-        connection, mutex = self._store()
-        with mutex:
-            connection.execute("BEGIN")
-            try:
-                found = [_result(connection.execute(sql, params)) for sql, params in statements]
-            except sqlite3.Error:
-                connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
-            return found
+    compares = "digest"
+
+    def __init__(self) -> None:
+        """Without a database until it is opened."""
+        self._engine: Engine | None = None
+
+    # for clients
 
     @method
     def execute(self, sql: str, params: Params = ()) -> Result:
-        return self._run([(sql, params)])[0]
+        """One statement of any kind."""
+        return self._open_engine().perform([(self._understood(sql), params)])[0]
 
     @method
-    def executemany(self, sql: str, rows: list[Params]) -> Result:
-        return Result(rowcount=sum(r.rowcount for r in self._run([(sql, row) for row in rows])))
+    def executemany(self, sql: str, rows: Sequence[Params]) -> Result:
+        """One statement for each of the rows, all or nothing."""
+        if not rows:
+            return Result([], [], 0)
+        return self._open_engine().perform_many(self._understood(sql), rows)
 
     @method
-    def transaction(self, statements: list[tuple[str, Params]]) -> list[Result]:
-        return self._run(statements)
+    def transaction(self, statements: Sequence[tuple[str, Params]]) -> list[Result]:
+        """All of the statements or none."""
+        if not statements:
+            return []
+        return self._open_engine().perform([(self._understood(sql), params) for sql, params in statements])
 
     @method(readonly=True)
     def query(self, sql: str, params: Params = ()) -> Result:
-        connection, mutex = self._store()
-        with mutex:
-            connection.execute("PRAGMA query_only = 1")
-            try:
-                return _result(connection.execute(sql, params))
-            except sqlite3.OperationalError as error:
-                if "readonly" in str(error):
-                    raise BadRequest("this statement writes; use execute") from None
-                raise
-            finally:
-                connection.execute("PRAGMA query_only = 0")
+        """One statement that only reads."""
+        engine = self._open_engine()
+        self._check_basis(engine.known.version)
+        statement = understand(sql, engine.dialect)
+        if statement.writes:
+            raise BadRequest(f"query only reads; use execute for: {shown(sql)}")
+        return engine.query(statement, params)
+
+    @method(readonly=True)
+    def explain(self, sql: str, params: Params = ()) -> Explained:
+        """What a statement touches, in words."""
+        engine = self._open_engine()
+        return explain(understand(sql, engine.dialect), engine.adapt(params), engine.known)
 
     @method(readonly=True)
     def tables(self) -> list[str]:
-        found = self._run([("SELECT name FROM sqlite_master WHERE type IN ('table') ORDER BY name", ())])
-        return [row[0] for row in found[0].rows]
+        return self._open_engine().tables()
 
     @method(readonly=True)
     def schema(self) -> list[str]:
-        found = self._run([("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid", ())])
-        return [row[0] for row in found[0].rows]
-
-    @method(readonly=True)
-    def explain(self, sql: str, params: Params = ()) -> str:
-        return f"whatever {sql.split()[0]} touches"
+        """The statements that make it."""
+        return self._open_engine().schema()
 
     @method(readonly=True)
     def digest(self) -> dict[str, str]:
-        digests = {}
-        for table in self.tables():
-            rows = sorted(repr(row) for row in self._run([(f'SELECT * FROM "{table}"', ())])[0].rows)
-            digests[table] = hashlib.sha256("\n".join(rows).encode()).hexdigest()
-        return digests
+        """Of each table: equal at two replicas iff the rows are."""
+        return self._open_engine().digests()
+
+    # for the framework
+
+    @classmethod
+    def check_options(cls, options: Mapping[str, Any]) -> None:
+        read_options(options)
+
+    def open(self, place: Place) -> None:
+        options = read_options(place.options)
+        url = url_of(options, place)
+        engine: Engine
+        if url.get_backend_name() == "sqlite":
+            engine = Sqlite(url, options, self)
+        else:
+            engine = _postgres()(url, options, self, f"obo {place.replica}")
+        engine.open()
+        self._engine = engine
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def recall(self) -> Recalled | None:
+        return self._open_engine().recall()
+
+    def begin(self) -> None:
+        self._open_engine().begin()
+
+    def commit(self, entries: Sequence[bytes], head: bytes | None = None) -> None:
+        self._open_engine().commit(entries, head)
+
+    def rollback(self) -> None:
+        self._open_engine().rollback()
+
+    def fingerprint(self) -> str:
+        return self._open_engine().fingerprint()
+
+    def touched(self, method: str, values: tuple[Any, ...]) -> Touched:
+        schema = self._open_engine().known
+        if method in ("execute", "query"):
+            return Touched(self._touches(schema, [values]), schema.version)
+        if method == "executemany":
+            sql, rows = values
+            return Touched(self._touches(schema, [(sql, row) for row in rows]), schema.version)
+        if method == "transaction":
+            return Touched(self._touches(schema, values[0]), schema.version)
+        # digest reads everything; the schema is changed only by what touches everything
+        return Touched(() if method in ("tables", "schema") else None, schema.version)
+
+    def _touches(self, schema: Schema, parts: Iterable[tuple[Any, ...]]) -> Keys | None:
+        adapt = self._open_engine().adapt
+        try:
+            found = [touches(understand(sql, schema.dialect), adapt(params), schema) for sql, params in parts]
+        except SqlError as error:
+            raise BadRequest(str(error)) from None
+        if schema.dialect == "postgres":
+            return None
+        return found[0] if len(found) == 1 else union(found)
+
+    def get_state(self) -> Iterable[bytes]:
+        return self._open_engine().get_state()
+
+    def set_state(self, chunks: Iterable[bytes]) -> None:
+        self._open_engine().set_state(chunks)
+
+    def _open_engine(self) -> Engine:
+        if self._engine is None:
+            raise BadRequest("the database is not open")
+        return self._engine
+
+    def _understood(self, sql: str) -> Statement:
+        """For a call that is being performed: what was said of it when it was taken must still hold."""
+        engine = self._open_engine()
+        self._check_basis(engine.version)
+        return understand(sql, engine.dialect)
+
+    def _check_basis(self, version: int) -> None:
+        basis = self.basis
+        if basis is not None and basis != version:
+            raise Outdated(f"the schema has version {version} now, not {basis}")
 
 
-def _result(cursor: sqlite3.Cursor) -> Result:
-    columns = [d[0] for d in cursor.description or ()]
-    return Result(columns, cursor.fetchall(), cursor.rowcount, cursor.lastrowid)
+def _postgres() -> "type[Postgres]":
+    try:
+        from objects.sql.postgres import Postgres
+    except ImportError as error:
+        raise BadRequest(f"PostgreSQL needs psycopg: pip install 'obo[postgres]' ({error})") from None
+    return Postgres

@@ -2,7 +2,10 @@
 nothing but pauses. Each run ends with its traces before the oracle, which also says that nobody who has ended is still
 a member, and that who came back has its state."""
 
+import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import ExitStack, contextmanager
@@ -236,3 +239,32 @@ def test_a_node_that_hears_too_few_refuses_calls_but_not_stale_reads(tmp_path):
         bank.deposit("ann", 1)
         assert bank.balance("ann") == 8
         c.verify(WAIT)
+
+
+def test_obo_join_tells_what_it_gets_and_forms_no_group_of_its_own(tmp_path):
+    def joins(*, until_said, seconds=WAIT):
+        """What ``obo join`` prints, until it says this or the time is over."""
+        command = [sys.executable, "-m", "framework.cli.main", "join", "--node", "n3", "--config", tmp_path / "n3.toml"]
+        with (tmp_path / "join.log").open("wb") as out:
+            process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+        try:
+            end = time.monotonic() + seconds
+            while until_said not in (said := (tmp_path / "join.log").read_text()) and time.monotonic() < end:
+                time.sleep(0.05)
+            return said
+        finally:
+            process.kill()
+            process.wait()
+
+    with three(tmp_path) as c:
+        bank = c.connect("n1").object(Bank, "bank")
+        bank.deposit("ann", 5)
+        c.crash("n3")
+        until(lambda: ready(c, "n1", "n2"), "n3 is still a member")
+        said = joins(until_said="has all states")
+        assert re.search(r"n3 has joined view \d+: n1, n2, n3", said), said
+        assert re.search(r"n3 has all states after .* s: bank@n3 \([\d,]+ bytes\)", said), said
+        for name in ("n1", "n2"):
+            c.crash(name)
+        said = joins(until_said="no group has let it in yet")
+        assert "n3 waits" in said and "reached: nobody" in said and "ready" not in said

@@ -35,6 +35,10 @@ def part(name: str = "f", to: tuple[Replica, ...] = F) -> Outgoing:
     return Outgoing(ObjectName(name), Footprint("w"), b"", to)
 
 
+def intended() -> Outgoing:
+    return Outgoing(ObjectName("f"), Footprint("w", (("k", "iw"),)), b"", F)
+
+
 def submit(**change: Any) -> Submit:
     fields: dict[str, Any] = {
         "caller": "zoe", "call": 1, "kind": "sync", "transmission": "mcast", "parts": (part(),), "receipt": CREC,
@@ -68,6 +72,7 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("an object twice", {"parts": (part(), part()), "transmission": "pcast"}, "names each object once"),
     ("mcast of two requests", {"parts": (part(), part("g", G))}, "mcast sends one request; pcast sends different"),
     ("ucast of two", {"parts": (part(), part("g", G)), "transmission": "ucast"}, "ucast sends one request"),
+    ("a mode of other classes", {"parts": (intended(),)}, "a mode that its class does not use"),
     ("one-way with a receipt", {"kind": "oneway"}, "a one-way request has no response to wait for"),
     ("quorum of more than there are", {"receipt": quorum(4)}, "quorum(4) can never complete: f gets the request at 3"),
     ("quorum of none", {"receipt": quorum(0)}, "at least one response is needed"),

@@ -244,6 +244,10 @@ def the_request(scene: Scene) -> Request:
     return replace(some, group=G, dests=(Dest(G1, seq), Dest(G2, 1)), parts=part, context=(), chain=())
 
 
+def keyed(*keys: Any) -> tuple[Part, ...]:
+    return (Part(ObjectName("g"), Footprint("a", keys)),)
+
+
 REQUESTS: list[tuple[str, Any, str]] = [
     ("another view", lambda m: {"view": 2}, "view 2 in a frame of view 1"),
     ("another sender", lambda m: {"group": GroupId(1, Replica("tran@n3"), 0)}, "was not sent by n2"),
@@ -257,6 +261,8 @@ REQUESTS: list[tuple[str, Any, str]] = [
     ("no parts", lambda m: {"parts": ()}, "do not fit the destinations"),
     ("part twice", lambda m: {"parts": m.parts * 2}, "do not fit the destinations"),
     ("part too many", lambda m: {"parts": (*m.parts, Part(ObjectName("f"), Footprint("w")))}, "do not fit"),
+    ("a key twice", lambda m: {"parts": keyed(("k", "r"), ("k", "w"))}, "names a key twice"),
+    ("an intention", lambda m: {"parts": keyed(("k", "iw"))}, "a strange mode"),
     ("a gap", lambda m: {"dests": (Dest(G1, m.dests[0].seq + 1), m.dests[1])}, "is the next expected"),
     ("a repetition", lambda m: {"dests": (Dest(G1, m.dests[0].seq - 1), m.dests[1])}, ""),
     ("a negative number", lambda m: {"dests": (m.dests[0], Dest(G2, -5))}, "out of range"),

@@ -95,6 +95,7 @@ def left_over(com: Com) -> dict[str, object]:
         for name in ("_waiting", "running", "performing"):
             out[f"{at} ahead.{name}"] = getattr(order.ahead, name)
         out[f"{at} held"] = replica._held
+        out[f"{at} unsafe"] = replica.answers.unsafe
         out[f"{at} gaps"] = [r.above for r in order.past.delivered.values() if r.above]
         out[f"{at} nested replies"] = [i for i in replica.replies._replies if len(i.path) > 1]
         out[f"{at} copies"] = [i for i, r in replica.replies._replies.items() if r.waiting]

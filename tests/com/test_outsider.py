@@ -234,3 +234,13 @@ def test_a_group_comes_up_though_one_restarted_while_it_was_formed() -> None:
     stage.until(lambda: not stage.is_member("n1"), most=5000.0)  # it sees that it is alone with a view nobody takes
     stage.join("n1")
     stage.until(lambda: stage.complete("n1 n2 n3"), most=5000.0)
+
+
+def test_one_that_joins_forms_no_group_and_nobody_forms_one_with_it() -> None:
+    for joins in THREE:
+        outsiders = all_three()
+        outsiders[joins] = Outsider(joins, 9, directory(), TIMING, joins=True)
+        assert formed(outsiders) is None
+    one = Outsider(N2, 9, directory(), TIMING, joins=True)
+    view = View(4, THREE, (1, 4, 1), (3, 9, 5))
+    assert hear(one, Decided(N1, Decision(view, (), (N2,))), 1.0) == view

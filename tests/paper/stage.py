@@ -31,6 +31,7 @@ from framework.com.events import (
     Deliver,
     Outgoing,
     Received,
+    Safe,
     Sent,
     Session,
     Submit,
@@ -146,10 +147,14 @@ class Instance(Actor):
         self.effect = effect
         self.over = False
 
-    def commit(self, output: bytes = b"") -> None:
+    def commit(self, output: bytes = b"", safe: bool = True) -> None:
+        """``safe`` False: nobody is told of it before ``safe()``."""
         self.over = True
         self.stage.ledgers[self.replica].commit(str(self.effect.request.invocation), self.effect.footprint)
-        self.stage.do(self.node, Completed(self.sid, True, output, bool(output)))
+        self.stage.do(self.node, Completed(self.sid, True, output, bool(output), safe))
+
+    def safe(self) -> None:
+        self.stage.do(self.node, Safe((self.sid,)))
 
     def abort(self) -> None:
         self.over = True

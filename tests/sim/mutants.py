@@ -6,6 +6,7 @@ from typing import Any
 from framework.com import cancel as cancels
 from framework.com import receipt as receipts
 from framework.com.ahead import Ahead
+from framework.com.answers import Answers
 from framework.com.caller import Call, Caller
 from framework.com.calls import Calls
 from framework.com.context import Context
@@ -78,7 +79,7 @@ def _one_less(receipt: Receipt, dests: Any, got: Any, real: Any = receipts.compl
     return real(Receipt("quorum", receipt.r - 1), dests, got) if receipt.r > 1 else real(receipt, dests, got)
 
 
-def _aborts_answered_ok(self: Host, request: Any, reply: Any, *rest: Any, real: Any = Host._answer) -> None:
+def _aborts_answered_ok(self: Answers, request: Any, reply: Any, *rest: Any, real: Any = Answers._answer) -> None:
     status, reply.status = reply.status, "ok"
     real(self, request, reply, *rest)
     reply.status = status
@@ -135,7 +136,7 @@ MUTANTS: dict[str, Mutant] = {
     "keys of an index slot forgotten": (Relation, "slots", _first_reader_wins),
     "compatible requests wait, too": (Relation, "_meets", _everything_conflicts),
     "a quorum with one answer less": (receipts, "complete", _one_less),
-    "an abort is answered as if it had committed": (Host, "_answer", _aborts_answered_ok),
+    "an abort is answered as if it had committed": (Answers, "_answer", _aborts_answered_ok),
     # A1
     "performed again when a copy arrives": (Host, "_performed", _never),
     "waiting copies are performed, too": (Order, "_void_copies", _none),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from framework.declare import Object
+from framework.declare import Backed, Object
 from framework.errors import BadRequest, OboError
 from framework.ids import Node, ObjectName, Replica, object_of
 from framework.orb.durable.entries import Note, decode, encode
@@ -66,7 +66,8 @@ def open_disk(config: "Config", node: Node) -> Disk | None:
     here = config.directory.on(node)
     durable = [replica for placement, replica in here if placement.durable]
     if config.serve.data is not None:
-        return Disk(Path(config.serve.data) / node, node, durable)
+        plain = [r for r in durable if not issubclass(config.classes[object_of(r)], Backed)]
+        return Disk(Path(config.serve.data) / node, node, plain)
     if durable:
         raise BadRequest(
             f"{durable[0]} is durable, and {node} is not told where to keep it: name a directory, in [serve] of the "

@@ -1,8 +1,8 @@
 """One life writes down what its durable replicas do.
 
-An instance that has been performed goes to the journal at once, and the com layer hears of it when it is on disk: so
-nobody is told, and nothing that conflicts with it begins, before that. What is compatible goes on meanwhile, and shares
-a sync with it.
+An instance that has been performed goes to the journal at once, and is over for the com layer: what conflicts with it
+begins, and shares a sync with it. It is safe, and others are told, when it is on disk. So is one that only reads: what
+it has seen is on disk. And an instance sends nothing to others before what it follows is on disk (performance.py).
 """
 
 import asyncio
@@ -11,13 +11,16 @@ from collections.abc import Callable, Coroutine, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from framework.com.core import Com
-from framework.com.events import Completed, Ended
+from framework.com.events import Completed
 from framework.ids import Replica, Sid
 from framework.orb.durable.disk import Disk
-from framework.orb.durable.entries import Entry, Head, encode
+from framework.orb.durable.entries import Head, encode
+from framework.orb.durable.noting import entry_of
 from framework.orb.moving import capture
-from framework.orb.performance import Performance, Resident
+from framework.orb.performance import Instance, Resident
 from framework.orb.tracing import Tracing
 
 if TYPE_CHECKING:
@@ -37,10 +40,11 @@ class Journaling:
         self._tracing = tracing
         self._dispatch = dispatch
         self._fail = fail
-        self._waiting: dict[Sid, Completed] = {}  # performed, and not on disk yet
+        self._unsafe: dict[Replica, set[Sid]] = {r: set() for r in disk.journals}  # performed, and not known to be safe
+        self._on_disk: list[Sid] = []  # the com layer hears of all that one commit brought in one go
         self._bytes = dict.fromkeys(disk.journals, 0)  # since the last snapshot
         self._copying: set[Replica] = set()  # a snapshot is being taken or written
-        self._safe: set[Replica] = set()  # these have a state, and it is on disk
+        self._ready: set[Replica] = set()  # these have a state, and it is on disk
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __contains__(self, replica: Replica) -> bool:
@@ -49,7 +53,7 @@ class Journaling:
     def remember(self) -> None:
         """The view has changed. It is on disk before anything that a durable replica does in this view: it goes into
         the same round of the writer, or an earlier one."""
-        self._start(self._disk.remember(self._com.view, sorted(self._safe)))
+        self._start(self._disk.remember(self._com.view, sorted(self._ready)))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -63,52 +67,61 @@ class Journaling:
 
     # what is performed
 
-    def append(self, performance: Performance, completed: Completed) -> None:
-        """It is performed; ``Dispatch.tell`` hears of it when it is on disk."""
-        replica, sid = performance.effect.replica, completed.sid
-        data = encode(self._entry(performance, completed))
+    def note(self, performance: Instance, completed: Completed) -> Completed | None:
+        """An instance has been performed: what the com layer is to hear of it. None: the node has failed."""
+        replica = performance.effect.replica
+        if replica not in self:
+            return completed
         journal = self._disk.journals[replica]
-        try:
-            position = journal.append(data)
-        except Exception as error:
-            self._fail(error)
-            return
-        self._waiting[sid] = completed
-        self._bytes[replica] += len(data)
-        journal.committed(position).add_done_callback(lambda done: self._committed(done, sid))
-
-    def _entry(self, performance: Performance, completed: Completed) -> Entry:
-        com, request, replica = self._com, performance.effect.request, performance.effect.replica
-        instance = com.instances[completed.sid]
-        context = instance.base + request.context + instance.siblings
-        if instance.acted:
-            context = instance.leaves(com.known)
-        ticket = ""
-        if self._tracing is not None:
-            self._tracing.early(Ended(completed.sid, replica, request.invocation, completed.ok))
-            ticket = self._tracing.ticket(replica)
-        seen = tuple(performance.seen) if completed.ok else ()
-        body, output, joins = completed.body, completed.output, instance.joins.wire()
-        return Entry(request, completed.ok, body, output, seen, context, joins, com.view, com.clock, ticket)
+        if performance.method.readonly:
+            if not self.waits(replica):
+                return completed
+            position = journal.last
+        else:
+            data = encode(entry_of(self._com, self._tracing, performance, completed))
+            try:
+                position = journal.append(data)
+            except Exception as error:
+                self._fail(error)
+                return None
+            self._bytes[replica] += len(data)
+        self._unsafe[replica].add(completed.sid)
+        journal.committed(position).add_done_callback(lambda done: self._committed(done, completed.sid))
+        return msgspec.structs.replace(completed, safe=False)
 
     def _committed(self, done: "asyncio.Future[None]", sid: Sid) -> None:
-        completed = self._waiting.pop(sid, None)
         error = None if done.cancelled() else done.exception()
-        if completed is None or self._dispatch.stopped:
+        if self._dispatch.stopped:
             return
         if error is not None:
             self._fail(error if isinstance(error, Exception) else RuntimeError(str(error)))
             return
-        self._dispatch.tell(completed)
-        self._look(sid.replica)
+        if not self._on_disk:
+            asyncio.get_running_loop().call_soon(self._tell)
+        self._on_disk.append(sid)
+
+    def _tell(self) -> None:
+        sids, self._on_disk = tuple(self._on_disk), []
+        if self._dispatch.stopped:
+            return
+        self._dispatch.safe(sids)
+        for sid in sids:
+            self._unsafe[sid.replica].discard(sid)
+        for replica in dict.fromkeys(sid.replica for sid in sids):
+            self._dispatch.look(replica)
+            self._look(replica)
 
     def waits(self, replica: Replica) -> bool:
-        return any(sid.replica == replica for sid in self._waiting)
+        """Has something been performed there that is not known to be on disk?"""
+        return bool(self._unsafe.get(replica))
 
-    def last(self) -> list[Completed]:
-        """The life is over: what was performed, and is not known to be on disk."""
-        waiting, self._waiting = list(self._waiting.values()), {}
-        return waiting
+    def position(self, replica: Replica) -> int:
+        """Of the last record there that is not known to be on disk; 0 if all are."""
+        return self._disk.journals[replica].last if self.waits(replica) else 0
+
+    def on_disk(self, replica: Replica, position: int) -> "asyncio.Future[None]":
+        """Done when this record is."""
+        return self._disk.journals[replica].committed(position)
 
     # snapshots
 
@@ -173,7 +186,7 @@ class Journaling:
 
     def has(self, replica: Replica) -> None:
         """It has a state, and that is on disk."""
-        self._safe.add(replica)
+        self._ready.add(replica)
         if not self._dispatch.stopped:
             self.remember()
 

@@ -52,11 +52,11 @@ def restored(replica: Replica, cls: type[Object], loaded: Loaded, version: int) 
     last = entries[-1].ticket if entries else head.ticket
     holding = Holding(replica, max([version, head.version, *(e.version for e in entries)]), head.changes + len(done))
     recent = Recent(chain(head.done, (e.request for e in done)))
-    part = _part(replica, head.part, performer.done)
+    part = part_with(replica, head.part, performer.done)
     return Held(holding, part, last, spooled(capture(target)), recent.requests(), on_disk=True)
 
 
-def _part(replica: Replica, old: bytes, entries: Sequence[Entry]) -> bytes:
+def part_with(replica: Replica, old: bytes, entries: Sequence[Entry]) -> bytes:
     """What the com layer knew of this replica, with the replies of what was performed since."""
     part = msgspec.msgpack.decode(old, type=Part) if old else _EMPTY
     replies = Replies()

@@ -1,0 +1,99 @@
+"""Who is told of what has been performed at a replica, and when.
+
+An instance that is over may be *unsafe*: what it did can still get lost, with a disk that has not got it yet. For order
+and epochs it is over, and what conflicts with it begins; but it is not answered, neither are copies of it, until its
+driver says that it is safe. What else may leave this node meanwhile: marks and contexts name requests, and these exist
+whatever becomes of what was done here; a life that loses it is over, and its marks with it.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from framework.com.entry import Entry
+from framework.com.events import Completed, Duplicate
+from framework.com.instance import Instance
+from framework.com.messages import Request, Response, WireContext
+from framework.com.order import Order
+from framework.com.replies import Replies, Reply
+from framework.ids import Invocation, Replica, Sid, node_of
+
+if TYPE_CHECKING:
+    from framework.com.core import Com
+
+
+class Unsafe(NamedTuple):
+    """An instance that is over, and of which nobody may be told yet."""
+
+    entry: Entry
+    reply: Reply
+
+
+class Answers:
+    def __init__(self, com: "Com", replica: Replica, order: Order, replies: Replies) -> None:
+        self._com = com
+        self._replica = replica
+        self._order = order
+        self._replies = replies
+        self.unsafe: dict[Sid, Unsafe] = {}  # in the order in which they ended
+
+    def over(self, instance: Instance, event: Completed) -> None:
+        """An instance has ended; its reply has its context."""
+        reply = instance.reply
+        reply.body, reply.output = event.body, event.output
+        reply.outcome = "ok" if event.ok else "error"
+        if event.safe:
+            self._tell(instance.entry, reply)
+        else:
+            self.unsafe[instance.sid] = Unsafe(instance.entry, reply)
+
+    def safe(self, sid: Sid) -> bool:
+        """False: there is none of which nobody may be told."""
+        unsafe = self.unsafe.pop(sid, None)
+        if unsafe is not None:
+            self._tell(*unsafe)
+        return unsafe is not None
+
+    def waiting(self) -> list[Invocation]:
+        """Those that are over, and of which nobody may be told yet."""
+        return [u.entry.invocation for u in self.unsafe.values() if u.entry.invocation is not None]
+
+    def duplicate(self, entry: Entry) -> None:
+        """Another copy of a call that is performed here once."""
+        request = entry.request
+        assert request is not None
+        if self._com.told:
+            self._com.tell(Duplicate(self._replica, entry.group, request.invocation))
+        reply = self._replies.get(request.invocation)
+        if reply is None:
+            gone = Reply(1)
+            gone.status = "OutcomeUnknown"
+            gone.body = b"performed before, but the reply is no longer kept"
+            self._answer(request, gone, (), False)
+        elif reply.status is None:
+            reply.waiting.append(request)
+        else:
+            self._answer(request, reply, reply.full, False)
+
+    def _tell(self, entry: Entry, reply: Reply) -> None:
+        request = entry.request
+        assert request is not None
+        reply.status = reply.outcome
+        self._answer(request, reply, reply.context, self._order.is_settled(entry))
+        for copy in self._replies.finish(request.invocation, reply):
+            self._answer(copy, reply, reply.full, False)
+
+    def _answer(self, request: Request, reply: Reply, context: WireContext, settled: bool) -> None:
+        if request.kind != "oneway":
+            assert reply.status is not None
+            response = Response(
+                self._com.view,
+                request.group,
+                self._replica,
+                reply.status,
+                reply.body,
+                reply.output,
+                settled,
+                context,
+                reply.joins,
+            )
+            self._com.post(node_of(request.group.replica), response)
+        self._replies.answered(request.invocation)

@@ -1,0 +1,7 @@
+"""Replicas whose objects keep their state in a store of their own (framework.declare.backed, docs/backed.md).
+
+stores      the stores of a node: opened once in a process, whatever lives the node has in the group
+resident    such a replica in one life of the node
+committer   the thread that performs what changes it, batch after batch
+writing     one instance of that kind
+"""

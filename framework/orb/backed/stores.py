@@ -1,0 +1,141 @@
+"""The stores of the backed replicas of a node: opened once in a process, whatever lives the node has in the group."""
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
+
+from framework.com.view import Holding
+from framework.declare import Backed, Object, Place
+from framework.errors import Broken, Unavailable
+from framework.ids import Node, ObjectName, Replica, object_of
+from framework.orb.backed.committer import Committer
+from framework.orb.durable.entries import Entry, Head, decode
+from framework.orb.durable.restore import part_with
+from framework.orb.held import Held, Recent
+
+if TYPE_CHECKING:
+    from framework.orb.config import Config
+    from framework.orb.durable.disk import Disk
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 30.0  # seconds that a commit may take
+
+
+class InStore:
+    """The state that is in the store of a replica; for ``Held`` what a spool is for others."""
+
+    def __init__(self, target: Backed) -> None:
+        self._target = target
+        self._closed = False
+
+    def chunks(self) -> Iterator[bytes]:
+        self.check()
+        return iter(self._target.get_state())
+
+    def check(self) -> None:
+        if self._closed:
+            raise Unavailable("the state that was held is not there any more: another one has taken its place")
+
+    def close(self) -> None:
+        """Another state takes its place, or it is in use again."""
+        self._closed = True
+
+
+class Stores:
+    def __init__(self, config: "Config", node: Node) -> None:
+        """Opens nothing yet."""
+        here = [r for _, r in config.directory.on(node) if issubclass(config.classes[object_of(r)], Backed)]
+        self.objects: dict[Replica, Backed] = {r: _made(config.classes[object_of(r)]) for r in here}
+        base = Path(config.serve.data or "") / node / "stores"
+        self._places = {r: _place(r, node, base, config.options) for r in here}
+        self._open: set[Replica] = set()
+        self.committers: dict[Replica, Committer] = {}  # of the last life
+
+    async def open(self) -> None:
+        """Until all work. BadRequest says which one cannot, and why."""
+        for replica in self.objects:
+            await self._patiently(replica, lambda r=replica: self._reopened(r))
+
+    def _reopened(self, replica: Replica) -> None:
+        """In a thread."""
+        self._alone(replica)
+        target = self.objects[replica]
+        if replica in self._open:
+            self._open.discard(replica)
+            target.close()
+        target.open(self._places[replica])
+        self._open.add(replica)
+
+    async def _patiently(self, replica: Replica, act: Any) -> Any:
+        def told(state: RetryCallState) -> None:
+            error = state.outcome.exception() if state.outcome is not None else None
+            log.warning("the store of %s does not work yet: %s", replica, error)
+
+        wait = wait_exponential(multiplier=0.2, max=10.0)
+        async for attempt in AsyncRetrying(wait=wait, retry=retry_if_exception_type(Broken), before_sleep=told):
+            with attempt:
+                return await asyncio.to_thread(act)
+
+    async def recall(self, held: dict[Replica, Held], disk: "Disk | None", again: bool) -> None:
+        """What the stores have now. ``again``: one may have stopped working meanwhile; wait until it works."""
+        for replica in self.objects:
+            held.pop(replica, None)
+            found = await self._held(replica, disk.note.replicas.get(replica, 0) if disk is not None else 0, again)
+            if found is not None:
+                held[replica] = found
+
+    async def _held(self, replica: Replica, version: int, again: bool) -> Held | None:
+        if again:
+            await self._patiently(replica, lambda: self._reopened(replica))
+        found = await self._patiently(replica, lambda: self._recalled(replica, version))
+        if found is not None:
+            log.info("%s was in view %d, with %d changes", replica, found.holding.version, found.holding.performed)
+        return found  # type: ignore[no-any-return]
+
+    def _alone(self, replica: Replica) -> None:
+        """Nobody of a life that is over works with it any more."""
+        if replica in self.committers and not self.committers[replica].join(PATIENCE):
+            raise Broken(f"the last commit has not ended after {PATIENCE:g} s")
+
+    def _recalled(self, replica: Replica, version: int) -> Held | None:
+        target = self.objects[replica]
+        recalled = target.recall()
+        if recalled is None:
+            target.set_state(())  # half of a state is none
+            return None
+        head = decode(recalled.head, Head, f"what the store of {replica} says of its state")
+        entries = [decode(data, Entry, f"an entry in the store of {replica}") for data in recalled.entries]
+        done = [e for e in entries if e.ok]
+        holding = Holding(
+            replica, max([version, head.version, *(e.version for e in entries)]), head.changes + len(done)
+        )
+        recent = Recent((*head.done, *(e.request for e in done)))
+        ticket = entries[-1].ticket if entries else head.ticket
+        part = part_with(replica, head.part, entries)
+        return Held(holding, part, ticket, InStore(target), recent.requests(), on_disk=True)
+
+    def close(self) -> None:
+        """In a thread."""
+        for replica in self._open:
+            try:
+                self._alone(replica)
+                self.objects[replica].close()
+            except Broken as error:
+                log.warning("%s: %s", replica, error)
+        self._open.clear()
+
+
+def _made(cls: type[Object]) -> Backed:
+    made = cls()
+    assert isinstance(made, Backed)
+    return made
+
+
+def _place(replica: Replica, node: Node, base: Path, options: Mapping[ObjectName, Mapping[str, Any]]) -> Place:
+    name = object_of(replica)
+    return Place(replica, name, node, base / name, options.get(name, {}))

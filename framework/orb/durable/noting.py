@@ -1,0 +1,27 @@
+"""What is written down of an instance that has been performed."""
+
+from typing import TYPE_CHECKING
+
+from framework.com.core import Com
+from framework.com.events import Completed, Ended
+from framework.orb.durable.entries import Entry
+from framework.orb.tracing import Tracing
+
+if TYPE_CHECKING:
+    from framework.orb.performance import Instance
+
+
+def entry_of(com: Com, tracing: Tracing | None, performance: "Instance", completed: Completed) -> Entry:
+    """On the loop, before the com layer hears of it."""
+    request, replica = performance.effect.request, performance.effect.replica
+    instance = com.instances[completed.sid]
+    context = instance.base + request.context + instance.siblings
+    if instance.acted:
+        context = instance.leaves(com.known)
+    ticket = ""
+    if tracing is not None:
+        tracing.early(Ended(completed.sid, replica, request.invocation, completed.ok))
+        ticket = tracing.ticket(replica)
+    seen = tuple(performance.seen) if completed.ok else ()
+    body, output, joins = completed.body, completed.output, instance.joins.wire()
+    return Entry(request, completed.ok, body, output, seen, context, joins, com.view, com.clock, ticket)

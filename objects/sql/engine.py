@@ -1,0 +1,46 @@
+"""What ``Database`` wants from SQLite and from PostgreSQL."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from framework import Recalled
+from objects.sql.footprint import Schema
+from objects.sql.result import Params, Result
+from objects.sql.statement import Statement
+from objects.sql.tokens import Dialect
+
+Step = tuple[Statement, Params]
+
+
+class Engine(Protocol):
+    """One database. ``perform`` and what has to do with batches belong to one thread; the rest to any."""
+
+    dialect: Dialect
+    version: int  # of the schema, in the open batch
+    known: Schema  # as committed
+
+    def adapt(self, params: Params) -> Params:
+        """As the driver gets them."""
+
+    def open(self) -> None: ...
+    def close(self) -> None: ...
+    def recall(self) -> Recalled | None: ...
+    def begin(self) -> None: ...
+    def commit(self, entries: Sequence[bytes], head: bytes | None) -> None: ...
+    def rollback(self) -> None: ...
+
+    def perform(self, steps: Sequence[Step]) -> list[Result]:
+        """All or nothing, in the open batch."""
+
+    def perform_many(self, statement: Statement, rows: Sequence[Params]) -> Result:
+        """One statement for each of the rows, all or nothing; ``rowcount`` is the sum."""
+
+    def query(self, statement: Statement, params: Params) -> Result:
+        """Of what is committed."""
+
+    def tables(self) -> list[str]: ...
+    def schema(self) -> list[str]: ...
+    def digests(self) -> dict[str, str]: ...
+    def fingerprint(self) -> str: ...
+    def get_state(self) -> Iterable[bytes]: ...
+    def set_state(self, chunks: Iterable[bytes]) -> None: ...

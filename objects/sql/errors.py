@@ -1,0 +1,107 @@
+"""Whose fault it was: the statement's, then every replica answers alike; or the store's, then this one does not answer.
+
+Errors of the first kind have the names of PEP 249. Those of the second are ``Broken``: disk full, I/O error, locked by
+a stranger, connection lost. Each says what was wrong, and in which statement.
+"""
+
+import sqlite3
+from typing import TYPE_CHECKING, Final
+
+from framework import Broken
+
+if TYPE_CHECKING:
+    import psycopg
+
+_SHOWN = 200
+
+
+class SqlError(ValueError):
+    """A statement cannot be performed. It left no trace."""
+
+
+class IntegrityError(SqlError):
+    """A constraint does not allow it."""
+
+
+class DataError(SqlError):
+    """A value that the database cannot take, or not there."""
+
+
+class ProgrammingError(SqlError):
+    """The statement is wrong: its text, a name in it, the number of its parameters."""
+
+
+def shown(text: str) -> str:
+    """A statement in an error message: one line, not too long."""
+    line = " ".join(text[: 4 * _SHOWN].split())
+    return line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
+
+
+#: Result codes of SQLite that say something about this machine, not about the statement.
+_BROKEN: Final = {
+    sqlite3.SQLITE_INTERNAL: "SQLite found an error in itself",
+    sqlite3.SQLITE_PERM: "no permission for the database file",
+    sqlite3.SQLITE_BUSY: "another process holds the database locked",
+    sqlite3.SQLITE_LOCKED: "the database is locked",
+    sqlite3.SQLITE_NOMEM: "out of memory",
+    sqlite3.SQLITE_READONLY: "the database file cannot be written",
+    sqlite3.SQLITE_INTERRUPT: "the statement was interrupted",
+    sqlite3.SQLITE_IOERR: "the disk gave an error",
+    sqlite3.SQLITE_CORRUPT: "the database file is damaged",
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_CANTOPEN: "the database file cannot be opened",
+    sqlite3.SQLITE_PROTOCOL: "the lock protocol of the file failed",
+    sqlite3.SQLITE_NOLFS: "the file system cannot take a file of this size",
+    sqlite3.SQLITE_NOTADB: "the file is no SQLite database",
+}
+_DATA: Final = {sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE}
+
+
+def from_sqlite(error: Exception, what: str) -> Exception:
+    """What to raise for what sqlite3 raised while it did ``what``: a statement, or words in brackets."""
+    where = f"in: {shown(what)}"
+    if isinstance(error, MemoryError):
+        return Broken(f"out of memory; {where}")
+    if isinstance(error, sqlite3.Error):
+        code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        if code in _BROKEN:
+            name = getattr(error, "sqlite_errorname", code)
+            return Broken(f"{_BROKEN[code]} ({name}: {error}); {where}")
+        if code == sqlite3.SQLITE_CONSTRAINT:
+            return IntegrityError(f"{error}; {where}")
+        if code in _DATA or isinstance(error, sqlite3.DataError):
+            return DataError(f"{error}; {where}")
+        return ProgrammingError(f"{error}; {where}")
+    if isinstance(error, OverflowError):
+        return DataError(
+            f"SQLite keeps integers of 64 bits: pass larger ones as text, to a column of type TEXT; {where}"
+        )
+    if isinstance(error, UnicodeError):
+        return DataError(f"not valid text: {error}; {where}")
+    return error
+
+
+#: Classes of SQLSTATE that say something about the server: connection, deadlock, resources, operator, system.
+_BROKEN_CLASSES: Final = ("08", "40", "53", "57", "58", "F0", "XX")
+_LOCKED: Final = "55P03"
+_RAISED: Final = "P0001"  # RAISE in a trigger, as RAISE(ABORT) is in SQLite
+
+
+def from_postgres(error: "psycopg.Error", what: str) -> Exception:
+    """What to raise for what psycopg raised while it did ``what``."""
+    where = f"in: {shown(what)}"
+    state = error.sqlstate
+    diag = error.diag
+    text = diag.message_primary or " ".join(str(error).split())
+    if diag.message_detail:
+        text += f" ({diag.message_detail})"
+    if state is None:
+        lost = type(error).__name__ in ("OperationalError", "InterfaceError", "InternalError")
+        return Broken(f"the connection is lost: {text}; {where}") if lost else DataError(f"{text}; {where}")
+    if state.startswith(_BROKEN_CLASSES) or state == _LOCKED:
+        return Broken(f"{text} (SQLSTATE {state}); {where}")
+    if state.startswith("23") or state == _RAISED:
+        return IntegrityError(f"{text}; {where}")
+    if state.startswith("22"):
+        return DataError(f"{text}; {where}")
+    return ProgrammingError(f"{text}; {where}")

@@ -1,0 +1,306 @@
+"""A database on a PostgreSQL server.
+
+One connection writes, in batches: BEGIN, calls, notes of the framework, COMMIT. A statement that fails would end the
+whole transaction, so each call begins with a savepoint; in the same message go its time and its seed, and the release
+of the savepoint before. Other connections read what is committed.
+"""
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import psycopg
+from sqlalchemy import URL
+
+from framework import BadRequest, Broken, Recalled
+from objects.sql import digest, postgres_catalog, postgres_moving, postgres_notes
+from objects.sql.errors import ProgrammingError, from_postgres
+from objects.sql.footprint import Schema
+from objects.sql.options import Options
+from objects.sql.postgres_connect import Raw, adapted, reader, writer
+from objects.sql.readers import Readers
+from objects.sql.result import Params, Result
+from objects.sql.sqlite_functions import Given
+from objects.sql.statement import Statement
+from objects.sql.tokens import Dialect, tokens
+
+_LOCK = 0x0B0  # of the whole database: who writes to it
+_pack = msgspec.msgpack.Encoder().encode
+
+
+class Postgres:
+    dialect: Dialect = "postgres"
+
+    def __init__(self, url: URL, options: Options, given: Given, name: str) -> None:
+        self._url, self._options, self._given, self._name = url, options, given, name
+        self.version = 0
+        self.known: Schema
+        self._writer: Raw | None = None
+        self._sequences = postgres_notes.Sequences()
+        self._position = 0
+        self._saved = False  # there is a savepoint
+        self._renewed = False  # the schema has changed in this batch
+        self._readers: Readers[Raw] = Readers(options.pool, lambda: reader(url, name), psycopg.Connection.close)
+
+    # its life
+
+    def open(self) -> None:
+        try:
+            self._connect()
+            raw = self._raw
+            if not postgres_notes.are_there(raw) and postgres_catalog.others_are_there(raw):
+                raise BadRequest(
+                    f"{self._shown()} has tables that this object did not make: begin with an empty database, and "
+                    "bring them in with obo sql"
+                )
+            if postgres_notes.recall(raw) is None:  # a state without notes was not taken over to its end
+                postgres_catalog.wipe(raw)
+                postgres_notes.make(raw)
+            self._look()
+        except psycopg.Error as error:
+            self.close()
+            raise self._broken(error, "[opening]") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        with self._readers.none():
+            if self._writer is not None:
+                self._writer.close()  # the server rolls back
+                self._writer = None
+
+    def _connect(self) -> None:
+        self._writer = writer(self._url, self._name, self._options.durability == "relaxed")
+        free = self._raw.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone()
+        if not free or not free[0]:
+            raise Broken(
+                f"{self._shown()} is in use by another replica, or by a connection that is not closed yet: each "
+                "replica needs a database of its own, for example with {node} in the url"
+            )
+        encoding = self._raw.execute("SHOW server_encoding").fetchone()
+        if encoding is None or encoding[0] != "UTF8":
+            raise BadRequest(f"{self._shown()}: its encoding must be UTF8")
+
+    @property
+    def _raw(self) -> Raw:
+        if self._writer is None:
+            raise Broken(f"{self._shown()} is not open")
+        return self._writer
+
+    def _shown(self) -> str:
+        return self._url.render_as_string(hide_password=True)
+
+    def _look(self) -> None:
+        """What the last commit left."""
+        self._position = postgres_notes.last_position(self._raw)
+        self.version = postgres_notes.schema_version(self._raw)
+        self._sequences.look(self._raw)
+        self._publish()
+
+    def _publish(self) -> None:
+        """The schema as it is now, for those who judge what calls will touch."""
+        self.known = Schema(self.version, "postgres", {}, {}, templates={})
+
+    def _broken(self, error: "psycopg.Error", what: str) -> Exception:
+        found = from_postgres(error, what)
+        return found if isinstance(found, Broken) else Broken(f"{self._shown()}: {found}")
+
+    # batches
+
+    def recall(self) -> Recalled | None:
+        try:
+            return postgres_notes.recall(self._raw)
+        except psycopg.Error as error:
+            raise self._broken(error, "[recall]") from error
+
+    def begin(self) -> None:
+        try:
+            self._raw.execute("BEGIN")
+        except psycopg.Error as error:
+            raise self._broken(error, "[begin]") from error
+        self._saved = self._renewed = False
+
+    def commit(self, entries: Sequence[bytes], head: bytes | None) -> None:
+        try:
+            self._sequences.write(self._raw, self._renewed)
+            postgres_notes.write(self._raw, self._position + 1, entries, head)
+            self._raw.execute("COMMIT")
+            if self._renewed:
+                self._publish()
+        except psycopg.Error as error:
+            raise self._broken(error, "[commit]") from error
+        self._position += 1
+
+    def rollback(self) -> None:
+        try:
+            self._raw.execute("ROLLBACK")
+            self._look()
+        except psycopg.Error as error:
+            raise self._broken(error, "[rollback]") from error
+
+    # calls
+
+    def adapt(self, params: Params) -> Params:
+        return params
+
+    def perform(self, steps: Sequence[tuple[Statement, Params]]) -> list[Result]:
+        raw = self._raw
+        version, renewed = self.version, self._renewed
+        self._run(raw, self._before(), "[savepoint]")
+        self._saved = True
+        try:
+            return [self._step(raw, statement, params) for statement, params in steps]
+        except Broken:
+            raise
+        except BaseException:
+            self._run(raw, "ROLLBACK TO obo", "[savepoint]")
+            self.version, self._renewed = version, renewed
+            raise
+
+    def perform_many(self, statement: Statement, rows: Sequence[Params]) -> Result:
+        found = self.perform([(statement, row) for row in rows])
+        every = [row for result in found for row in result.rows]
+        return Result(found[0].columns, every, sum(result.rowcount for result in found))
+
+    def _before(self) -> str:
+        """The end of the last call and the beginning of the next. Nothing in it comes from a client."""
+        return f"{'RELEASE obo; ' if self._saved else ''}SAVEPOINT obo; {self._settings('SET LOCAL')}"
+
+    def _settings(self, how: str) -> str:
+        moment = dt.datetime.fromtimestamp(self._given.now(), dt.UTC).isoformat()
+        return f"{how} obo.given = '{moment} {self._given.uuid().hex}'; {how} obo.draw = '0'"
+
+    def _run(self, raw: Raw, text: str, what: str) -> None:
+        try:
+            raw.execute(text)
+        except psycopg.Error as error:
+            raise self._broken(error, what) from error
+
+    def _step(self, raw: Raw, statement: Statement, params: Params) -> Result:
+        result = _result(raw, statement, params)
+        if statement.kind == "ddl":
+            try:
+                self._after_ddl(raw)
+            except psycopg.Error as error:
+                raise from_postgres(error, statement.text) from error
+        return result
+
+    def _after_ddl(self, raw: Raw) -> None:
+        self._renewed = True
+        shared = postgres_catalog.shared_sequences(raw)
+        if shared:
+            raise ProgrammingError(
+                f"two tables would draw from the sequence {shared[0]}: give each its own (LIKE ... INCLUDING DEFAULTS "
+                "copies the default: use INCLUDING IDENTITY with identity columns)"
+            )
+        postgres_catalog.stop_caching(raw)
+        postgres_notes.next_schema_version(raw)
+        self.version = postgres_notes.schema_version(raw)
+
+    # reading
+
+    def query(self, statement: Statement, params: Params) -> Result:
+        with self._readers.one() as raw:
+            try:
+                self._run(raw, self._settings("SET"), "[settings]")
+                return _result(raw, statement, params)
+            except ProgrammingError as error:
+                if "cached plan" not in str(error):
+                    raise
+                self._run(raw, "DEALLOCATE ALL", "[prepared statements]")  # the schema has changed
+                return _result(raw, statement, params)
+
+    def tables(self) -> list[str]:
+        with self._readers.one() as raw:
+            try:
+                return postgres_catalog.tables(raw)
+            except psycopg.Error as error:
+                raise self._broken(error, "[tables]") from error
+
+    def schema(self) -> list[str]:
+        with self._readers.one() as raw:
+            try:
+                return postgres_catalog.schema(raw)
+            except psycopg.Error as error:
+                raise self._broken(error, "[schema]") from error
+
+    def digests(self) -> dict[str, str]:
+        return self._digests()[0]
+
+    def fingerprint(self) -> str:
+        found, rest = self._digests()
+        return digest.all_of({**found, "obo": rest})
+
+    def _digests(self) -> tuple[dict[str, str], str]:
+        """Of all tables at one moment; and of the schema and the sequences."""
+        with self._readers.one() as raw:
+            try:
+                with raw.transaction():
+                    raw.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                    found = postgres_catalog.digests(raw)
+                    marks = raw.execute("SELECT name, value, called FROM obo._obo_sequences").fetchall()
+                    texts = [[text] for text in postgres_catalog.schema(raw)]
+                    rest = digest.in_any_order([*marks, *texts, [postgres_notes.schema_version(raw)]])
+                    return found, rest
+            except psycopg.Error as error:
+                raise self._broken(error, "[digest]") from error
+
+    # state
+
+    def get_state(self) -> Iterable[bytes]:
+        raw = reader(self._url, self._name)
+        return postgres_moving.leaving(raw, postgres_moving.place_of(raw, self._options.tools), self._about(raw))
+
+    def set_state(self, chunks: Iterable[bytes]) -> None:
+        try:
+            with self._readers.none():
+                raw = self._raw
+                place = postgres_moving.place_of(raw, self._options.tools)
+                postgres_catalog.wipe(raw)  # from here on there is no state
+                postgres_moving.arrive(chunks, place, self._about(raw))
+                postgres_notes.make(raw)
+                self._look()
+        except psycopg.Error as error:
+            self._start_afresh()
+            raise self._broken(error, "[set_state]") from error
+        except BaseException:
+            self._start_afresh()
+            raise
+
+    def _start_afresh(self) -> None:
+        postgres_catalog.wipe(self._raw)
+        postgres_notes.make(self._raw)
+        self._look()
+
+    def _about(self, raw: Raw) -> bytes:
+        """What two servers must have in common: how they compare texts."""
+        found = raw.execute(
+            "SELECT datcollate, datctype FROM pg_database WHERE datname = current_database()"
+        ).fetchall()
+        return ("collation {}, ctype {}".format(*found[0])).encode()
+
+
+def _result(raw: Raw, statement: Statement, params: Params) -> Result:
+    try:
+        cursor = raw.execute(_psycopg(statement), adapted(params))
+        rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
+    except psycopg.Error as error:
+        raise from_postgres(error, statement.text) from error
+    columns = [column.name for column in cursor.description or ()]
+    if statement.kind in ("update", "delete") and len(rows) > 1:
+        rows.sort(key=_pack)  # they come as they lie on disk, which is no order
+    return Result(columns, rows, max(cursor.rowcount, 0))
+
+
+@lru_cache(2048)
+def _psycopg(statement: Statement) -> str:
+    """Until ``run`` has it."""
+    out, at = [], 0
+    for token in tokens(statement.text, "postgres"):
+        if token.sort == "param":
+            out += [statement.text[at : token.start].replace("%", "%%"), f"%({token.value})s" if token.value else "%s"]
+            at = token.end
+    return "".join([*out, statement.text[at:].replace("%", "%%")])

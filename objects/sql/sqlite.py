@@ -1,0 +1,283 @@
+"""A database in a SQLite file.
+
+One connection writes, in batches: BEGIN IMMEDIATE, calls, notes of the framework, COMMIT. In WAL mode others read
+beside it what is committed. A call of one statement needs no savepoint: SQLite takes back a statement that fails,
+and OR FAIL is refused.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL
+
+from framework import BadRequest, Broken, Recalled
+from objects.sql import digest, sqlite_notes, sqlite_rowids
+from objects.sql.errors import from_sqlite
+from objects.sql.footprint import Schema, read_sqlite
+from objects.sql.options import Options
+from objects.sql.readers import Readers
+from objects.sql.result import Params, Result
+from objects.sql.sqlite_connect import Connection, reader, writer
+from objects.sql.sqlite_files import Files
+from objects.sql.sqlite_functions import Given
+from objects.sql.sqlite_moving import arrive, leaving
+from objects.sql.statement import Statement
+from objects.sql.tokens import Dialect
+from objects.sql.values import adapted
+
+
+class Sqlite:
+    dialect: Dialect = "sqlite"
+
+    def __init__(self, url: URL, options: Options, given: Given) -> None:
+        self._url, self._options, self._given = url, options, given
+        self.version = 0
+        self.known: Schema
+        self._files = Files(Path(url.database or ""))
+        self._writer: Connection | None = None
+        self._position = 0
+        self._keyed: list[str] = []  # tables whose rows have a rowid
+        self._lower: frozenset[str] = frozenset()  # the same, in lower case
+        self._readers: Readers[Connection] = Readers(options.pool, lambda: reader(url, given), Connection.close)
+
+    # its life
+
+    def open(self) -> None:
+        self._files.lock()
+        try:
+            self._files.tidy()
+            if self._files.arriving.exists():
+                self._start_afresh()
+            self._connect()
+            if sqlite_notes.recall(self._raw) is None:  # a state without notes was not taken over to its end
+                self._disconnect()
+                self._start_afresh()
+                self._connect()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        with self._readers.none():
+            self._disconnect()
+        self._files.unlock()
+
+    @property
+    def _raw(self) -> sqlite3.Connection:
+        if self._writer is None:
+            raise Broken(f"{self._url.database} is not open")
+        return self._writer.raw
+
+    def _connect(self) -> None:
+        try:
+            self._files.database.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = writer(self._url, self._given, self._options.durability == "relaxed")
+            self._files.opened()
+            if not sqlite_notes.are_there(self._raw) and sqlite_notes.others_are_there(self._raw):
+                raise BadRequest(
+                    f"{self._url.database} has tables that this object did not make: begin with a new file, and bring "
+                    "them in with obo sql"
+                )
+            sqlite_notes.make(self._raw)
+            self._position = sqlite_notes.last_position(self._raw)
+            self._look_at_schema()
+            self._publish()
+        except (sqlite3.Error, OSError) as error:
+            raise self._broken(error, f"[opening {self._url.database}]") from error
+
+    def _disconnect(self) -> None:
+        if self._writer is not None:
+            raw = self._writer.raw
+            try:
+                if raw.in_transaction:
+                    raw.execute("ROLLBACK")
+                self._writer.close()
+            except sqlite3.Error:
+                pass  # nothing that is lost with it was committed
+            self._writer = None
+
+    def _start_afresh(self) -> None:
+        self._files.clear()
+        self._files.arriving.unlink(missing_ok=True)
+
+    def _look_at_schema(self) -> None:
+        self.version = sqlite_notes.schema_version(self._raw)
+        self._keyed = sqlite_rowids.tables(self._raw)
+        self._lower = frozenset(name.lower() for name in self._keyed)
+
+    def _publish(self) -> None:
+        """The schema as it is now, for those who judge what calls will touch."""
+        self.known = read_sqlite(self._raw, self.version)
+
+    # batches
+
+    def recall(self) -> Recalled | None:
+        try:
+            return sqlite_notes.recall(self._raw)
+        except sqlite3.Error as error:
+            raise self._broken(error, "[recall]") from error
+
+    def begin(self) -> None:
+        try:
+            self._raw.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise self._broken(error, "[begin]") from error
+
+    def commit(self, entries: Sequence[bytes], head: bytes | None) -> None:
+        self._files.check()
+        try:
+            if not self._raw.in_transaction:
+                raise Broken("the batch was rolled back before its commit")
+            sqlite_notes.write(self._raw, self._position + 1, entries, head)
+            self._raw.execute("COMMIT")
+            if self.version != self.known.version:
+                self._publish()
+        except sqlite3.Error as error:
+            raise self._broken(error, "[commit]") from error
+        self._position += 1
+
+    def rollback(self) -> None:
+        try:
+            if self._raw.in_transaction:
+                self._raw.execute("ROLLBACK")
+            self._look_at_schema()
+        except sqlite3.Error as error:
+            raise self._broken(error, "[rollback]") from error
+
+    def _broken(self, error: Exception, what: str) -> Exception:
+        found = from_sqlite(error, what)
+        return found if isinstance(found, Broken) else Broken(f"{self._url.database}: {found}")
+
+    # calls
+
+    def adapt(self, params: Params) -> Params:
+        return adapted(params)
+
+    def perform(self, steps: Sequence[tuple[Statement, Params]]) -> list[Result]:
+        raw = self._raw
+        if not raw.in_transaction:
+            raise Broken("no batch is open: it was rolled back, or never begun")
+        far = any(_is_far(statement, params) for statement, params in steps)
+        if len(steps) == 1 and steps[0][0].kind != "ddl" and not far:
+            return [self._result(self._writer, *steps[0])]
+        version = self.version
+        raw.execute("SAVEPOINT obo")
+        try:
+            out = [self._run(raw, statement, params) for statement, params in steps]
+            if far:
+                sqlite_rowids.check(raw, self._keyed)
+            raw.execute("RELEASE obo")
+            return out
+        except BaseException:
+            self._take_back(raw, version)
+            raise
+
+    def perform_many(self, statement: Statement, rows: Sequence[Params]) -> Result:
+        found = self.perform([(statement, row) for row in rows])
+        every = [row for result in found for row in result.rows]
+        return Result(found[0].columns, every, sum(result.rowcount for result in found))
+
+    def _run(self, raw: sqlite3.Connection, statement: Statement, params: Params) -> Result:
+        result = self._result(self._writer, statement, params)
+        if statement.kind == "ddl":
+            sqlite_notes.next_schema_version(raw)
+            self._look_at_schema()
+        return result
+
+    def _take_back(self, raw: sqlite3.Connection, version: int) -> None:
+        """After some errors SQLite has rolled back everything by itself: then the batch is lost."""
+        if not raw.in_transaction:
+            raise Broken("SQLite rolled back the whole batch")
+        raw.execute("ROLLBACK TO obo")
+        raw.execute("RELEASE obo")
+        if self.version != version:
+            self._look_at_schema()
+
+    def _result(self, connection: Connection | None, statement: Statement, params: Params) -> Result:
+        assert connection is not None
+        connection.functions.complaint = None
+        try:
+            cursor = connection.raw.execute(statement.run, adapted(params))
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+        except (sqlite3.Error, OverflowError, UnicodeError, MemoryError) as error:
+            complaint = connection.functions.complaint
+            raise (complaint or from_sqlite(error, statement.text)) from error
+        columns = [d[0] for d in cursor.description] if cursor.description else []
+        if statement.kind == "select":
+            return Result(columns, rows, len(rows))
+        count = max(cursor.rowcount, 0)
+        into = sqlite_rowids.insight(statement.run, True).into if statement.kind == "insert" and count else ""
+        return Result(columns, rows, count, cursor.lastrowid if into in self._lower else None)
+
+    # reading
+
+    def query(self, statement: Statement, params: Params) -> Result:
+        with self._readers.one() as connection:
+            return self._result(connection, statement, params)
+
+    def tables(self) -> list[str]:
+        with self._readers.one() as connection:
+            return [name for name in digest.sqlite_tables(connection.raw) if name != "sqlite_sequence"]
+
+    def schema(self) -> list[str]:
+        with self._readers.one() as connection:
+            found = connection.raw.execute(
+                "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite!_%' ESCAPE '!' "
+                "AND name NOT LIKE '!_obo%' ESCAPE '!' ORDER BY type <> 'table', type, name"
+            )
+            return [text for (text,) in found.fetchall()]
+
+    def digests(self) -> dict[str, str]:
+        found, _ = self._digests()
+        return found
+
+    def fingerprint(self) -> str:
+        found, schema = self._digests()
+        return digest.all_of({**found, "_obo": schema})
+
+    def _digests(self) -> tuple[dict[str, str], str]:
+        """Of all tables at one moment, and of the schema."""
+        connection = reader(self._url, self._given, converting=False)
+        raw = connection.raw
+        try:
+            raw.execute("BEGIN")
+            found = {name: digest.sqlite_table(raw, name) for name in digest.sqlite_tables(raw)}
+            texts = raw.execute("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE '!_obo%' ESCAPE '!'")
+            schema = digest.in_any_order(texts.fetchall())
+            return found, f"{schema} {sqlite_notes.schema_version(raw)}"
+        except sqlite3.Error as error:
+            raise self._broken(error, "[digest]") from error
+        finally:
+            connection.close()
+
+    # state
+
+    def get_state(self) -> Iterable[bytes]:
+        return leaving(reader(self._url, self._given, converting=False), self._files.copy())
+
+    def set_state(self, chunks: Iterable[bytes]) -> None:
+        try:
+            some = arrive(chunks, self._files.arriving)
+            with self._readers.none():
+                self._disconnect()
+                if some:
+                    self._files.replace()
+                else:
+                    self._start_afresh()
+                self._connect()
+        except BaseException:
+            with self._readers.none():
+                self._disconnect()
+                self._start_afresh()
+                self._connect()
+            raise
+
+
+def _is_far(statement: Statement, params: Params) -> bool:
+    """Might it give a row a key that is too large?"""
+    if statement.kind not in ("insert", "update"):
+        return False
+    values = params.values() if isinstance(params, Mapping) else params
+    return sqlite_rowids.insight(statement.run, statement.kind == "insert").far or sqlite_rowids.is_far(values)
