@@ -30,11 +30,11 @@ class Request:
 
 
 class Replica:
-    def __init__(self, directory, node="n1", **options):
+    def __init__(self, directory, node="n1", begun=True, **options):
         self.place = Place(f"db@{node}", "db", node, directory / node, options)
         self.database = Database()
         self.database.open(self.place)
-        if self.database.recall() is None:
+        if begun and self.database.recall() is None:
             self.database.begin()
             self.database.commit([], b"first")
 
