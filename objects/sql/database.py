@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from framework import (
     Backed,
     BadRequest,
+    Keys,
     Outdated,
     Place,
     Recalled,
@@ -19,11 +20,12 @@ from framework import (
     method,
 )
 from objects.sql.engine import Engine
-from objects.sql.errors import shown
+from objects.sql.errors import SqlError, shown
+from objects.sql.footprint import Explained, Schema, explain, touches, union
 from objects.sql.options import read_options, url_of
 from objects.sql.result import Params, Result
 from objects.sql.sqlite import Sqlite
-from objects.sql.standin import Statement, understand
+from objects.sql.statement import Statement, understand
 
 if TYPE_CHECKING:
     from objects.sql.postgres import Postgres
@@ -40,6 +42,7 @@ class Database(Backed):
     compares = "digest"
 
     def __init__(self) -> None:
+        """Without a database until it is opened."""
         self._engine: Engine | None = None
 
     # for clients
@@ -67,10 +70,17 @@ class Database(Backed):
     def query(self, sql: str, params: Params = ()) -> Result:
         """One statement that only reads."""
         engine = self._open_engine()
+        self._check_basis(engine.known.version)
         statement = understand(sql, engine.dialect)
         if statement.writes:
             raise BadRequest(f"query only reads; use execute for: {shown(sql)}")
         return engine.query(statement, params)
+
+    @method(readonly=True)
+    def explain(self, sql: str, params: Params = ()) -> Explained:
+        """What a statement touches, in words."""
+        engine = self._open_engine()
+        return explain(understand(sql, engine.dialect), engine.adapt(params), engine.known)
 
     @method(readonly=True)
     def tables(self) -> list[str]:
@@ -124,7 +134,26 @@ class Database(Backed):
         return self._open_engine().fingerprint()
 
     def touched(self, method: str, values: tuple[Any, ...]) -> Touched:
-        return Touched(None)
+        schema = self._open_engine().known
+        if method in ("execute", "query"):
+            return Touched(self._touches(schema, [values]), schema.version)
+        if method == "executemany":
+            sql, rows = values
+            return Touched(self._touches(schema, [(sql, row) for row in rows]), schema.version)
+        if method == "transaction":
+            return Touched(self._touches(schema, values[0]), schema.version)
+        # digest reads everything; the schema is changed only by what touches everything
+        return Touched(() if method in ("tables", "schema") else None, schema.version)
+
+    def _touches(self, schema: Schema, parts: Iterable[tuple[Any, ...]]) -> Keys | None:
+        adapt = self._open_engine().adapt
+        try:
+            found = [touches(understand(sql, schema.dialect), adapt(params), schema) for sql, params in parts]
+        except SqlError as error:
+            raise BadRequest(str(error)) from None
+        if schema.dialect == "postgres":
+            return None
+        return found[0] if len(found) == 1 else union(found)
 
     def get_state(self) -> Iterable[bytes]:
         return self._open_engine().get_state()
@@ -140,10 +169,13 @@ class Database(Backed):
     def _understood(self, sql: str) -> Statement:
         """For a call that is being performed: what was said of it when it was taken must still hold."""
         engine = self._open_engine()
-        basis = self.basis
-        if basis is not None and basis != engine.version:
-            raise Outdated(f"the schema has version {engine.version} now, not {basis}")
+        self._check_basis(engine.version)
         return understand(sql, engine.dialect)
+
+    def _check_basis(self, version: int) -> None:
+        basis = self.basis
+        if basis is not None and basis != version:
+            raise Outdated(f"the schema has version {version} now, not {basis}")
 
 
 def _postgres() -> "type[Postgres]":

@@ -4,8 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from framework import Recalled
+from objects.sql.footprint import Schema
 from objects.sql.result import Params, Result
-from objects.sql.standin import Dialect, Statement
+from objects.sql.statement import Statement
+from objects.sql.tokens import Dialect
 
 Step = tuple[Statement, Params]
 
@@ -15,6 +17,10 @@ class Engine(Protocol):
 
     dialect: Dialect
     version: int  # of the schema, in the open batch
+    known: Schema  # as committed
+
+    def adapt(self, params: Params) -> Params:
+        """As the driver gets them."""
 
     def open(self) -> None: ...
     def close(self) -> None: ...

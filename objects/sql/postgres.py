@@ -7,6 +7,7 @@ of the savepoint before. Other connections read what is committed.
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -16,12 +17,14 @@ from sqlalchemy import URL
 from framework import BadRequest, Broken, Recalled
 from objects.sql import digest, postgres_catalog, postgres_moving, postgres_notes
 from objects.sql.errors import ProgrammingError, from_postgres
+from objects.sql.footprint import Schema
 from objects.sql.options import Options
 from objects.sql.postgres_connect import Raw, adapted, reader, writer
 from objects.sql.readers import Readers
 from objects.sql.result import Params, Result
 from objects.sql.sqlite_functions import Given
-from objects.sql.standin import Dialect, Statement
+from objects.sql.statement import Statement
+from objects.sql.tokens import Dialect, tokens
 
 _LOCK = 0x0B0  # of the whole database: who writes to it
 _pack = msgspec.msgpack.Encoder().encode
@@ -33,6 +36,7 @@ class Postgres:
     def __init__(self, url: URL, options: Options, given: Given, name: str) -> None:
         self._url, self._options, self._given, self._name = url, options, given, name
         self.version = 0
+        self.known: Schema
         self._writer: Raw | None = None
         self._sequences = postgres_notes.Sequences()
         self._position = 0
@@ -94,6 +98,11 @@ class Postgres:
         self._position = postgres_notes.last_position(self._raw)
         self.version = postgres_notes.schema_version(self._raw)
         self._sequences.look(self._raw)
+        self._publish()
+
+    def _publish(self) -> None:
+        """The schema as it is now, for those who judge what calls will touch."""
+        self.known = Schema(self.version, "postgres", {}, {}, templates={})
 
     def _broken(self, error: "psycopg.Error", what: str) -> Exception:
         found = from_postgres(error, what)
@@ -119,6 +128,8 @@ class Postgres:
             self._sequences.write(self._raw, self._renewed)
             postgres_notes.write(self._raw, self._position + 1, entries, head)
             self._raw.execute("COMMIT")
+            if self._renewed:
+                self._publish()
         except psycopg.Error as error:
             raise self._broken(error, "[commit]") from error
         self._position += 1
@@ -131,6 +142,9 @@ class Postgres:
             raise self._broken(error, "[rollback]") from error
 
     # calls
+
+    def adapt(self, params: Params) -> Params:
+        return params
 
     def perform(self, steps: Sequence[tuple[Statement, Params]]) -> list[Result]:
         raw = self._raw
@@ -271,7 +285,7 @@ class Postgres:
 
 def _result(raw: Raw, statement: Statement, params: Params) -> Result:
     try:
-        cursor = raw.execute(statement.run, adapted(params))
+        cursor = raw.execute(_psycopg(statement), adapted(params))
         rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
     except psycopg.Error as error:
         raise from_postgres(error, statement.text) from error
@@ -279,3 +293,14 @@ def _result(raw: Raw, statement: Statement, params: Params) -> Result:
     if statement.kind in ("update", "delete") and len(rows) > 1:
         rows.sort(key=_pack)  # they come as they lie on disk, which is no order
     return Result(columns, rows, max(cursor.rowcount, 0))
+
+
+@lru_cache(2048)
+def _psycopg(statement: Statement) -> str:
+    """Until ``run`` has it."""
+    out, at = [], 0
+    for token in tokens(statement.text, "postgres"):
+        if token.sort == "param":
+            out += [statement.text[at : token.start].replace("%", "%%"), f"%({token.value})s" if token.value else "%s"]
+            at = token.end
+    return "".join([*out, statement.text[at:].replace("%", "%%")])

@@ -15,6 +15,7 @@ from sqlalchemy import URL
 from framework import BadRequest, Broken, Recalled
 from objects.sql import digest, sqlite_notes, sqlite_rowids
 from objects.sql.errors import from_sqlite
+from objects.sql.footprint import Schema, read_sqlite
 from objects.sql.options import Options
 from objects.sql.readers import Readers
 from objects.sql.result import Params, Result
@@ -22,7 +23,8 @@ from objects.sql.sqlite_connect import Connection, reader, writer
 from objects.sql.sqlite_files import Files
 from objects.sql.sqlite_functions import Given
 from objects.sql.sqlite_moving import arrive, leaving
-from objects.sql.standin import Dialect, Statement
+from objects.sql.statement import Statement
+from objects.sql.tokens import Dialect
 from objects.sql.values import adapted
 
 
@@ -32,6 +34,7 @@ class Sqlite:
     def __init__(self, url: URL, options: Options, given: Given) -> None:
         self._url, self._options, self._given = url, options, given
         self.version = 0
+        self.known: Schema
         self._files = Files(Path(url.database or ""))
         self._writer: Connection | None = None
         self._position = 0
@@ -80,6 +83,7 @@ class Sqlite:
             sqlite_notes.make(self._raw)
             self._position = sqlite_notes.last_position(self._raw)
             self._look_at_schema()
+            self._publish()
         except (sqlite3.Error, OSError) as error:
             raise self._broken(error, f"[opening {self._url.database}]") from error
 
@@ -103,6 +107,10 @@ class Sqlite:
         self._keyed = sqlite_rowids.tables(self._raw)
         self._lower = frozenset(name.lower() for name in self._keyed)
 
+    def _publish(self) -> None:
+        """The schema as it is now, for those who judge what calls will touch."""
+        self.known = read_sqlite(self._raw, self.version)
+
     # batches
 
     def recall(self) -> Recalled | None:
@@ -124,6 +132,8 @@ class Sqlite:
                 raise Broken("the batch was rolled back before its commit")
             sqlite_notes.write(self._raw, self._position + 1, entries, head)
             self._raw.execute("COMMIT")
+            if self.version != self.known.version:
+                self._publish()
         except sqlite3.Error as error:
             raise self._broken(error, "[commit]") from error
         self._position += 1
@@ -141,6 +151,9 @@ class Sqlite:
         return found if isinstance(found, Broken) else Broken(f"{self._url.database}: {found}")
 
     # calls
+
+    def adapt(self, params: Params) -> Params:
+        return adapted(params)
 
     def perform(self, steps: Sequence[tuple[Statement, Params]]) -> list[Result]:
         raw = self._raw

@@ -26,7 +26,7 @@ _DIGITS: Final = 15  # that a float keeps for sure
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 
-def adapted(params: Params) -> Any:
+def adapted(params: Params) -> Params:
     """Parameters as SQLite takes them."""
     if isinstance(params, Mapping):
         return {name: _adapt(value) for name, value in params.items()}

@@ -123,3 +123,7 @@ class Effects:
             self.moved.add((table.name, unique.name))
         else:
             self.taken.append(Taken(table, unique, known))
+
+    def give_back(self, table: Table, unique: Unique) -> None:
+        """A value that is not known."""
+        self.given_back.add((table.name, unique.name))

@@ -156,7 +156,7 @@ class Judge:
 
     def _gone(self, table: Table) -> None:
         for unique in table.uniques:
-            self.effects.given_back.add((table.name, unique.name))
+            self.effects.give_back(table, unique)
         for reference in table.referrers:
             self.effects.children(reference, reference.on_delete)
 
