@@ -15,7 +15,8 @@ from framework.errors import BadRequest
 from framework.orb.blocked import Watched
 from framework.orb.messages import Envelope
 from framework.orb.outcome import failure
-from framework.orb.performance import Resident, Stage
+from framework.orb.performance import Resident
+from framework.orb.stage import Stage
 
 
 class Reading:
