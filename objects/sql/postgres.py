@@ -19,7 +19,9 @@ from objects.sql import digest, postgres_catalog, postgres_moving, postgres_note
 from objects.sql.errors import ProgrammingError, from_postgres
 from objects.sql.footprint import Schema
 from objects.sql.options import Options
-from objects.sql.postgres_connect import Raw, adapted, reader, writer
+from objects.sql.postgres_clock import check_text
+from objects.sql.postgres_connect import Raw, reader, writer
+from objects.sql.postgres_values import adapted
 from objects.sql.readers import Readers
 from objects.sql.result import Params, Result
 from objects.sql.sqlite_functions import Given
@@ -284,8 +286,9 @@ class Postgres:
 
 
 def _result(raw: Raw, statement: Statement, params: Params) -> Result:
+    check_text(statement)
     try:
-        cursor = raw.execute(_psycopg(statement), adapted(params))
+        cursor = raw.execute(_psycopg(statement), adapted(statement, params))
         rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
     except psycopg.Error as error:
         raise from_postgres(error, statement.text) from error
