@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check proto sim bench bench-rpc fig9 clean
+.PHONY: help setup demo test check proto sim bench bench-rpc bench-sql fig9 clean
 
 help:          ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -43,6 +43,9 @@ bench: $(READY)  ## cost per delivered request, against FIFO in the same run
 
 bench-rpc: $(READY)  ## calls over loopback, beside plain grpcio and Pyro5 in the same run
 	$(BIN)/obo bench rpc --json out/bench-rpc.json
+
+bench-sql: $(READY)  ## a replicated database, beside plain SQLite and PostgreSQL in the same run
+	$(BIN)/obo bench sql --json out/bench-sql.json
 
 fig9: $(READY)   ## Fig. 9 of P0
 	$(BIN)/obo fig9 --out out/fig9.png --json out/fig9.json

@@ -18,6 +18,7 @@ class Order(msgspec.Struct):
     payload: int  # bytes
     seconds: float
     rate: float = 0.0  # calls in a second; 0: as many as it can
+    clients: int = 1
 
 
 class Measured(msgspec.Struct):
@@ -29,6 +30,7 @@ class Measured(msgspec.Struct):
     p99: float = 0.0
     lost: int = 0  # calls that were sent and not performed
     error: str = ""  # not empty: the figures mean nothing
+    changed: dict[str, int] = {}  # acknowledged calls that changed something, by kind
 
 
 def summary(took: list[float], seconds: float) -> Measured:

@@ -93,20 +93,35 @@ class Process:
         return text[-500:] or "(empty)"
 
     def cpu(self) -> float | None:
-        """Seconds of CPU so far; None where there is no /proc."""
-        try:
-            fields = (_PROC / str(self.pid) / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            return None
-        return (int(fields[11]) + int(fields[12])) / _TICK
+        return cpu_of(self.pid)
 
     def rss(self) -> float | None:
-        """Resident memory in MiB; None where there is no /proc."""
-        try:
-            pages = int((_PROC / str(self.pid) / "statm").read_text().split()[1])
-        except OSError:
-            return None
-        return pages * os.sysconf("SC_PAGESIZE") / (1 << 20)
+        return rss_of(self.pid)
+
+
+def cpu_of(pid: int, waited: bool = False) -> float | None:
+    """Seconds of CPU so far, with those of children that have ended if ``waited``; None where there is no /proc."""
+    try:
+        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return sum(map(int, fields[11 : 15 if waited else 13])) / _TICK
+
+
+def rss_of(pid: int) -> float | None:
+    """Resident memory in MiB; None where there is no /proc."""
+    try:
+        pages = int((_PROC / str(pid) / "statm").read_text().split()[1])
+    except OSError:
+        return None
+    return pages * os.sysconf("SC_PAGESIZE") / (1 << 20)
+
+
+def children_of(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in (_PROC / str(pid) / "task" / str(pid) / "children").read_text().split()]
+    except OSError:
+        return []
 
 
 class System:
@@ -129,27 +144,38 @@ def _start(stack: ExitStack, process: Process) -> Process:
 
 def start_nodes(stack: ExitStack, directory: Path) -> System:
     """Three nodes by ``obo serve``; the client's home is n1."""
-    addresses = dict(zip(NODES, _free(len(NODES)), strict=True))
-    lines = ["[nodes]", *(f'{n} = "{a}"' for n, a in addresses.items())]
-    for name, on in (("here", NODES[:1]), ("everywhere", NODES)):
-        places = ", ".join(f'"{n}"' for n in on)
-        lines += [f"[objects.{name}]", 'class = "framework.bench.echo:Echo"', f"on = [{places}]"]
+    echo = "framework.bench.echo:Echo"
+    lines = [*declared("here", echo, NODES[:1]), *declared("everywhere", echo, NODES)]
+    addresses, servers = serve(stack, directory, lines)
+    return System("obo", start_client(stack, "obo", addresses[0], directory), servers)
+
+
+def declared(name: str, cls: str, on: Sequence[str]) -> list[str]:
+    """An object, as lines of a configuration."""
+    places = ", ".join(f'"{n}"' for n in on)
+    return [f"[objects.{name}]", f'class = "{cls}"', f"on = [{places}]"]
+
+
+def serve(stack: ExitStack, directory: Path, lines: Sequence[str]) -> tuple[list[str], list[Process]]:
+    """The nodes by ``obo serve``, when they are ready, and their addresses. ``lines``: what else is configured."""
+    addresses = _free(len(NODES))
     config = directory / "cluster.toml"
-    config.write_text("\n".join(lines) + "\n")
-    serve = ["framework.cli.main", "serve", "--config", str(config), "--drain", "1", "--node"]
-    servers = [_start(stack, Process(n, [*serve, n], directory)) for n in NODES]
+    nodes = (f'{n} = "{a}"' for n, a in zip(NODES, addresses, strict=True))
+    config.write_text("\n".join(["[nodes]", *nodes, *lines]) + "\n")
+    words = ["framework.cli.main", "serve", "--config", str(config), "--drain", "1", "--node"]
+    servers = [_start(stack, Process(n, [*words, n], directory)) for n in NODES]
     for server in servers:
         server.line()
-    return System("obo", _client(stack, "obo", addresses["n1"], directory), servers)
+    return addresses, servers
 
 
 def start_baseline(stack: ExitStack, name: str, directory: Path) -> System:
     words = ["framework.bench.side", "serve", name]
     server = _start(stack, Process(f"{name}-server", words, directory))
-    return System(name, _client(stack, name, server.line(), directory), [server])
+    return System(name, start_client(stack, name, server.line(), directory), [server])
 
 
-def _client(stack: ExitStack, name: str, address: str, directory: Path) -> Process:
+def start_client(stack: ExitStack, name: str, address: str, directory: Path) -> Process:
     words = ["framework.bench.side", "client", name, address]
     client = _start(stack, Process(f"{name}-client", words, directory))
     client.line()

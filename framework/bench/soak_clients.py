@@ -16,16 +16,15 @@ TOTAL = START * len(ACCOUNTS)
 MOST = 10  # the largest transfer
 
 
-class Client:
-    """``tallied``: how many ``add`` were acknowledged; ``unsure``: of how many nobody knows whether they happened."""
+class Runner:
+    """A thread that calls again and again, until it is stopped."""
 
     def __init__(self, name: str, orb: Orb, seed: str, pace: float) -> None:
         self.name = name
-        self.calls = self.tallied = self.unsure = 0
+        self.calls = 0
         self.longest = 0.0  # seconds that a call took
         self.errors: list[str] = []
         self._orb = orb
-        self._vault = orb.object(Vault, "vault")
         self._random = random.Random(seed)
         self._pace = pace  # seconds between two calls
         self._over = threading.Event()
@@ -49,15 +48,30 @@ class Client:
             self._one()
 
     def _one(self) -> None:
+        raise NotImplementedError
+
+    def _failed(self, kind: str, start: float, home: str, error: Exception) -> None:
+        homes = f"home {home or '(none)'}, then {self._orb.home or '(none)'}"
+        at = f"{self.name} after {start - self._began:.1f} s, {homes}"
+        self.errors.append(f"{at}: {kind}: {type(error).__name__}: {error}")
+
+
+class Client(Runner):
+    """``tallied``: how many ``add`` were acknowledged; ``unsure``: of how many nobody knows whether they happened."""
+
+    def __init__(self, name: str, orb: Orb, seed: str, pace: float) -> None:
+        super().__init__(name, orb, seed, pace)
+        self.tallied = self.unsure = 0
+        self._vault = orb.object(Vault, "vault")
+
+    def _one(self) -> None:
         kind, call = self._choose()
         start = time.monotonic()
         home = self._orb.home
         try:
             found = call()
         except OboError as error:
-            homes = f"home {home or '(none)'}, then {self._orb.home or '(none)'}"
-            at = f"{self.name} after {start - self._began:.1f} s, {homes}"
-            self.errors.append(f"{at}: {kind}: {type(error).__name__}: {error}")
+            self._failed(kind, start, home, error)
             if kind == "add" and error.happened is not False:
                 self.unsure += 1
             return

@@ -9,13 +9,13 @@ of it differs from run to run.
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from framework.bench.back import wait_back
-from framework.bench.soak_clients import ACCOUNTS, TOTAL, Client
+from framework.bench.soak_clients import ACCOUNTS, TOTAL, Client, Runner
 from framework.bench.vault import Vault
 from framework.errors import BadRequest, OboError
 from framework.testing.clusters import Cluster, cluster
@@ -30,7 +30,7 @@ CALL = 30.0  # the deadline of a call: what takes longer is an error
 MOST_CALLS = 6000  # in a run: the oracle's work grows with the square
 MOST_RATE = 40.0  # calls in a second
 
-Progress = Callable[["Soak"], None]
+Progress = Callable[["Faults"], None]
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -62,15 +62,25 @@ class Report(msgspec.Struct):
     verify_s: float = 0.0
     problems: list[str] = []
 
+    @property
+    def story(self) -> str:
+        return f"{self.views} views, {self.adopted} states handed on"
 
-class Soak:
-    """One run. ``faults``, ``calls`` and ``away`` are for who watches it."""
+    @property
+    def praise(self) -> str:
+        return f"the sum is right, {self.nodes} equal states, traces verified in {self.verify_s:g} s"
+
+
+class Faults:
+    """Load and faults. ``faults``, ``calls`` and ``away`` are for who watches it."""
+
+    kinds: tuple[str, ...] = KINDS
 
     def __init__(self, plan: Plan, c: Cluster) -> None:
         self.plan = plan
-        self.faults = dict.fromkeys(KINDS, 0)
+        self.faults = dict.fromkeys(self.kinds, 0)
         self.away: dict[str, str] = {}  # node: what was done to it
-        self.clients: list[Client] = []
+        self.clients: Sequence[Runner] = []
         self.problems: list[str] = []
         self.elapsed = 0.0
         self._c = c
@@ -112,21 +122,14 @@ class Soak:
                 self.problems.append(f"{client.name} has a call that never ended")
 
     def _prepare(self) -> None:
-        vault = self._c.connect(timeout=CALL).object(Vault, "vault")
-        for account in ACCOUNTS:
-            vault.open(account)
-        pace = self.plan.clients / self.plan.rate
-        for i in range(self.plan.clients):
-            name = f"client{i + 1}"
-            home = self._c.nodes[i % len(self._c.nodes)]
-            orb = self._c.connect(home, timeout=CALL)
-            self.clients.append(Client(name, orb, f"{self.plan.seed} {name}", pace))
+        """Clients that are ready to start."""
+        raise NotImplementedError
 
     # faults
 
     def _strike(self) -> None:
         """Chance is drawn here alone, one fault after the other: the seed says what is done."""
-        kind = self._random.choice(KINDS)
+        kind = self._random.choice(self.kinds)
         candidates = [n for n in self._c.nodes if n not in self.away]
         node = self._random.choice(candidates)
         lasts = self._random.uniform(*(HANG if kind == "hang" else DOWN))
@@ -169,7 +172,22 @@ class Soak:
                 progress(self)
                 thread.join(0.2)
 
-    # the end
+
+class Soak(Faults):
+    """One run."""
+
+    clients: list[Client]
+
+    def _prepare(self) -> None:
+        vault = self._c.connect(timeout=CALL).object(Vault, "vault")
+        for account in ACCOUNTS:
+            vault.open(account)
+        pace = self.plan.clients / self.plan.rate
+        for i in range(self.plan.clients):
+            name = f"client{i + 1}"
+            home = self._c.nodes[i % len(self._c.nodes)]
+            orb = self._c.connect(home, timeout=CALL)
+            self.clients.append(Client(name, orb, f"{self.plan.seed} {name}", pace))
 
     def report(self) -> Report:
         """Judge it: what clients were told, what each replica has, what the traces say."""

@@ -146,6 +146,38 @@ def membership(
     _write(json, result, console)
 
 
+@app.command()
+def sql(
+    json: Annotated[Path | None, typer.Option(help="Write the result to this file.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A fast look: 2 rounds of 0.3 s, 32 clients alone.")] = False,
+    only: Annotated[str | None, typer.Option(metavar="PART,PART", help="Of insert, update, hot, select, mix.")] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Times the rows of the ratios are measured; the median counts. [5]")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(min=0.01, help="For each row in each round. [1]")] = None,
+) -> None:
+    """A replicated database on three nodes, beside plain SQLite and plain PostgreSQL, all of them real processes.
+
+    Ends with 0 also where a target is missed: this is a measurement, not a test. docs/bench.md says how to read it.
+    """
+    from framework.bench import sql_result as m
+    from framework.bench.sql import Plan
+    from framework.cli.bench_sql_table import show
+
+    usual = Plan(clients=(32,), rounds=2, seconds=0.3) if quick else Plan()
+    asked = {"rounds": rounds, "seconds": seconds, "parts": _parts(only, usual.parts)}
+    plan = msgspec.structs.replace(usual, **{name: value for name, value in asked.items() if value is not None})
+    if json is not None:
+        _check_writable(json)
+    console = Console(stderr=True)
+    with ended_cleanly(), _bar(console) as progress:
+        task = progress.add_task("starting", total=m.reports(plan))
+        result = m.measure(plan, lambda what: progress.update(task, advance=1, description=what))
+    result.machine = machine()
+    show(result)
+    _write(json, result, console)
+
+
 def _numbers(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None

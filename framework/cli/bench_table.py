@@ -1,11 +1,14 @@
 """What ``obo bench rpc`` shows at the end."""
 
+from collections.abc import Mapping
+from typing import Protocol
+
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from framework.bench.measure import Result
-from framework.bench.rpc import TARGETS, Row
+from framework.bench.rpc import TARGETS, Row, Target
 
 _ORDER = ("lone", "async", "oneway", "mcast0_lone", "mcast0", "mcast100_lone", "mcast100")
 
@@ -14,7 +17,7 @@ def show(result: Result) -> None:
     out = Console()
     for payload in result.plan.payloads:
         out.print(_rows(payload, [r for r in result.rows if r.payload == payload]))
-    out.print(_ratios(result))
+    out.print(ratios(result, TARGETS))
     if result.soak is not None:
         s = result.soak
         out.print(f"rss_growth was measured over {s.seconds:g} s at {s.rate:.0f} calls/s", highlight=False)
@@ -40,12 +43,19 @@ def _costs(r: Row) -> tuple[str, str]:
     return f"{client} / {' '.join(servers)}", f"{first:.0f} / {max(others):.0f}"
 
 
-def _ratios(result: Result) -> Table:
+class Judging(Protocol):
+    """A result with ratios."""
+
+    ratios: dict[str, float | None]
+    spread: dict[str, tuple[float, float] | None]
+
+
+def ratios(result: Judging, targets: Mapping[str, Target | None]) -> Table:
     table = Table(caption="only ratios of one run mean anything; docs/bench.md says what each is")
     for name in ("ratio", "measured", "least to largest", "to reach", "reached"):
         table.add_column(name, justify="right" if name in ("measured", "to reach") else "left", no_wrap=True)
     for name, value in result.ratios.items():
-        spread, target = result.spread.get(name), TARGETS[name]
+        spread, target = result.spread.get(name), targets[name]
         reached = target.reached(value) if target is not None else None
         table.add_row(
             name,

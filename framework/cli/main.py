@@ -27,6 +27,7 @@ COMMANDS = (
     "config",
     "certs",
     "token",
+    "sql",
     "conflicts",
     "demo",
     "sim",

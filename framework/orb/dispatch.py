@@ -12,8 +12,9 @@ from framework.ids import Replica, Sid, object_of
 from framework.orb.backed.writing import Writing
 from framework.orb.messages import open_envelope
 from framework.orb.outcome import failure
-from framework.orb.performance import Instance, Resident, Stage
+from framework.orb.performance import Instance, Resident
 from framework.orb.reading import Reading
+from framework.orb.stage import Stage
 
 if TYPE_CHECKING:
     from framework.orb.durable.journaling import Journaling

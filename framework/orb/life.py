@@ -41,7 +41,8 @@ from framework.orb.durable.journaling import Journaling
 from framework.orb.explain import Explainer
 from framework.orb.handing import Handing
 from framework.orb.keeping import Remains
-from framework.orb.performance import Resident, Stage
+from framework.orb.performance import Resident
+from framework.orb.stage import Stage
 from framework.orb.tracing import Tracing
 from framework.trace.still_open import open_calls, open_links
 

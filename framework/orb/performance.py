@@ -1,13 +1,12 @@
 """One instance: a method being performed, and what it sees beside its object (``self.orb``, ``now``, ``random``)."""
 
 import asyncio
-import contextlib
 import threading
-from collections import deque
+import time
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from typing import Any, Protocol
 
-from framework.com.events import Cancel, Collect, Completed, Deliver, Received, Safe, Submit
+from framework.com.events import Completed, Deliver, Received
 from framework.declare import Method, Object, performing
 from framework.errors import Aborted
 from framework.ids import Replica
@@ -16,19 +15,14 @@ from framework.orb.durable.entries import Seen
 from framework.orb.given import Given
 from framework.orb.held import Recent
 from framework.orb.messages import Envelope
-from framework.orb.naming import Naming
 from framework.orb.nested import NestedAsyncOrb, NestedCalls, NestedOrb
 from framework.orb.outcome import failure
+from framework.orb.short import MOST_BYTES, Elsewhere
+from framework.orb.stage import Stage
 from framework.orb.state.tracker import Tracker
-from framework.orb.turn import Body, Lane, Turn
+from framework.orb.turn import Lane, Turn
 from framework.orb.undo import Undo
 from framework.orb.workers import Workers
-
-LOOK = 0.005  # seconds after which one that waits for its turn looks whether the other is blocked
-
-
-#: Those of several replicas that an instance can ask, whose own request was sent in a view of this version.
-There = Callable[[Sequence[Replica], int], Sequence[Replica]]
 
 
 class Instance(Protocol):
@@ -103,79 +97,6 @@ class Resident:
         self.tracker.look_again()
 
 
-class Stage:
-    """What instances of a node share: the way into the com layer and back, and names."""
-
-    def __init__(
-        self, feed: Callable[[Submit | Collect | Cancel | Completed | Safe], None], naming: Naming, there: There
-    ) -> None:
-        self.feed = feed
-        self.naming = naming
-        self.there = there
-        self.loop: asyncio.AbstractEventLoop  # from start on
-        self.journal: Written | None = None
-        self.over: Callable[[Instance, Completed], None]  # on the loop: an instance has been performed
-        self._done: deque[tuple[Instance, Completed]] = deque()
-        self._rung = False
-        self._crowded: set[Turn | Lane] = set()
-        self._entered: set[Turn | Lane] = set()
-        self.stopped = False
-
-    def done(self, performance: "Instance", completed: Completed) -> None:
-        """From any thread. What many threads have done meanwhile goes to the com layer in one go."""
-        self._done.append((performance, completed))
-        if not self._rung and not self.stopped:
-            self._rung = True
-            self.on_loop(self._take_done)
-
-    def _take_done(self) -> None:
-        self._rung = False
-        done = self._done
-        for _ in range(0 if self.stopped else len(done)):
-            self.over(*done.popleft())
-
-    def close(self) -> list[tuple["Instance", Completed]]:
-        """On the loop: the life is over. What was done, and nobody has heard of yet."""
-        self.stopped = True
-        done = list(self._done)
-        self._done.clear()
-        return done
-
-    def on_loop(self, work: Callable[[], None]) -> None:
-        """From any thread. A node that has stopped does nothing any more."""
-        with contextlib.suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(work)
-
-    def enter(self, line: Turn | Lane, body: Body) -> None:
-        """On the loop. Threads are called when all that came together is in line: each call costs a hand-over."""
-        if line.waiting:
-            self.look_after(line)
-        line.enter(body)
-        if not self._entered:
-            self.loop.call_soon(self._go)
-        self._entered.add(line)
-
-    def _go(self) -> None:
-        for line in self._entered:
-            line.go()
-        self._entered.clear()
-
-    def look_after(self, line: Turn | Lane) -> None:
-        """Somebody waits in this line: see to it that nobody waits for one that is blocked."""
-        if not self._crowded:
-            self.loop.call_later(LOOK, self._look)
-        self._crowded.add(line)
-
-    def _look(self) -> None:
-        for line in tuple(self._crowded):
-            if line.waiting:
-                line.relieve()
-            else:
-                self._crowded.discard(line)
-        if self._crowded:
-            self.loop.call_later(LOOK, self._look)
-
-
 class Performance(Given):
     """Performed whole, or without a trace."""
 
@@ -188,6 +109,8 @@ class Performance(Given):
         self.seen: list[Seen] = []  # if it is durable: what its calls brought
         self.began = stage.loop.time()
         self.watched: Watched | None = None
+        self._short = stage.shorts[type(resident.object), method]
+        self.brief = self._short.ok and len(envelope.args) <= MOST_BYTES
         self.cancelled = False  # nobody waits for it any more
         self.ended = False  # nothing of it goes on
         self._task: asyncio.Task[Any] | None = None  # from its first step on
@@ -200,8 +123,11 @@ class Performance(Given):
         """On the loop."""
         if self.method.is_async:
             return asyncio.ensure_future(self._in_loop())
-        self.stage.enter(self.resident.lane if self._undo is None else self.resident.turn, self)
+        self._enter()
         return None
+
+    def _enter(self) -> None:
+        self.stage.enter(self.resident.lane if self._undo is None else self.resident.turn, self)
 
     def cancel(self) -> None:
         """On the loop. An ``async def`` gets CancelledError where it waits, a ``def`` Aborted where it calls others."""
@@ -226,10 +152,20 @@ class Performance(Given):
         follows, self._follows = self._follows, 0
         return self.stage.journal.on_disk(self.effect.replica, follows)
 
-    # a plain def: in a thread, which has the turn
+    # a plain def: in a thread, which has the turn; if it is brief, perhaps on the loop
 
     def perform(self) -> None:
-        self._end(*self._in_thread())
+        if not self.brief:
+            self._end(*self._in_thread())
+            return
+        began = time.perf_counter()
+        try:
+            self._end(*self._in_thread())
+        except Elsewhere:
+            self.brief = self._short.ok = False
+            self.stage.on_loop(self._enter)
+        else:
+            self._short.took(time.perf_counter() - began)
 
     def _in_thread(self) -> tuple[bool, bytes]:
         try:
@@ -238,6 +174,7 @@ class Performance(Given):
             body = getattr(self.resident.object, self.method.name)
             if self._undo is not None:
                 self._undo.begin()
+            if self._undo is not None and not self.brief:
                 self.watched = Watched(self.give, self.take, self.resident.lending)
                 with performing(self):
                     self.watched.begin()
@@ -249,6 +186,10 @@ class Performance(Given):
                 with performing(self):
                     result = body(*values)
             return True, self.method.pack_result(result)
+        except Elsewhere:
+            if self._undo is not None:
+                self._undo.take_back()
+            raise
         except BaseException as error:  # also SystemExit: a method does not end the node
             return self._raised(error)
 
@@ -367,6 +308,8 @@ class Performance(Given):
 
     @property
     def orb(self) -> "NestedOrb | NestedAsyncOrb":
+        if self.brief:
+            raise Elsewhere
         if self._orb is None:
             self._calls = NestedCalls(self)
             self._orb = NestedAsyncOrb(self._calls) if self.method.is_async else NestedOrb(self._calls)

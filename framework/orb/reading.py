@@ -15,11 +15,13 @@ from framework.errors import BadRequest
 from framework.orb.blocked import Watched
 from framework.orb.messages import Envelope
 from framework.orb.outcome import failure
-from framework.orb.performance import Resident, Stage
+from framework.orb.performance import Resident
+from framework.orb.stage import Stage
 
 
 class Reading:
     watched: Watched | None = None
+    brief = False
 
     def __init__(
         self,

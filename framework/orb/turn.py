@@ -10,7 +10,8 @@ does between two waits is whole.
 A ``readonly`` method needs no turn: it runs beside everything that is compatible with it (Lane).
 
 Both hand out work in batches: one thread performs what has come, one after the other, and further threads are called
-only when it is held up. A hand-over to a thread costs more than a short method.
+only when it is held up. A hand-over to a thread costs more than a short method; so the loop performs those itself
+(short.py), as long as they are first in line.
 """
 
 import threading
@@ -27,7 +28,16 @@ class Body(Protocol):
 
     watched: Watched | None
 
+    @property
+    def brief(self) -> bool:
+        """May the loop perform it?"""
+        ...
+
     def perform(self) -> None: ...
+
+
+#: So many bodies the loop performs in one go.
+AT_ONCE = 64
 
 
 class Turn:
@@ -46,15 +56,29 @@ class Turn:
         return len(self._bodies) + len(self._back)
 
     def enter(self, body: Body) -> None:
-        """A new instance; ``go`` sees to it that a thread performs it when it has the turn."""
+        """A new instance; ``go`` sees to it that it is performed when it has the turn."""
         self._bodies.append(body)
 
-    def go(self) -> None:
+    def go(self) -> bool:
+        """On the loop. True: there is more for the loop to do, later."""
         with self._mutex:
             if self._held or not self._bodies:
-                return
+                return False
             self._held = True
-        self._workers.run(self._run)
+        for _ in range(AT_ONCE):
+            if not self._bodies[0].brief:
+                self._workers.run(self._run)
+                return False
+            self._bodies.popleft().perform()
+            if self._back or not self._bodies:
+                break
+        with self._mutex:
+            go = self._back.popleft() if self._back else None
+            self._held = go is not None
+        if go is not None:
+            go()
+            return False
+        return bool(self._bodies)
 
     def take(self, go: Callable[[], None]) -> bool:
         """True: it is yours. False: ``go`` is called, from some thread, when it is."""
@@ -133,12 +157,25 @@ class Lane:
     def enter(self, body: Body) -> None:
         self._bodies.append(body)
 
-    def go(self) -> None:
+    def go(self) -> bool:
+        """On the loop. True: there is more for the loop to do, later."""
+        for _ in range(AT_ONCE):
+            with self._mutex:
+                if not self._bodies:
+                    return False
+                if not self._bodies[0].brief:
+                    break
+                body = self._bodies.popleft()
+                self._begun += 1
+            body.perform()
+        else:
+            return bool(self._bodies)
         with self._mutex:
             if self._threads or not self._bodies:
-                return
+                return False
             self._threads = 1
         self._workers.run(self._run)
+        return False
 
     def _run(self) -> None:
         while True:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from framework.declare import Backed
 from framework.ids import Sid
 from framework.orb.backed.writing import Writing
-from framework.orb.performance import Stage
+from framework.orb.stage import Stage
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,8 @@ from framework.orb.backed.writing import Writing
 from framework.orb.durable.entries import Head, encode
 from framework.orb.durable.noting import entry_of
 from framework.orb.messages import Envelope
-from framework.orb.performance import Instance, Performance, Resident, Stage
+from framework.orb.performance import Instance, Performance, Resident
+from framework.orb.stage import Stage
 from framework.orb.tracing import Tracing
 from framework.orb.turn import Lane, Turn
 from framework.orb.workers import Workers
