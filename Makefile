@@ -19,7 +19,7 @@ $(READY): pyproject.toml
 
 setup: $(READY)  ## make .venv with all that tests and demo need
 
-demo: $(READY)   ## a seeded world of three Counter and Bank replicas, with a fault, told as it goes
+demo: $(READY)   ## a bank on three nodes: clients move money, a node is killed and comes back
 	$(BIN)/obo demo
 
 test: $(READY)   ## all tests
