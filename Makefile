@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check proto sim bench bench-rpc bench-sql fig9 clean
+.PHONY: help setup demo test check compiled proto sim bench bench-rpc bench-sql fig9 clean
 
 help:          ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -31,6 +31,9 @@ check: $(READY)  ## ruff, mypy --strict, architecture
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_architecture.py
 
+compiled: $(READY)  ## the com layer as machine code, for obo serve and obo sim; needs a C compiler, one minute
+	$(BIN)/python tools/compiled.py
+
 proto: $(READY)  ## generate framework/net/wire from proto/
 	$(BIN)/python -m grpc_tools.protoc -Iframework/net/wire=proto --python_out=. --pyi_out=. --grpc_python_out=. \
 		framework/net/wire/com.proto framework/net/wire/orb.proto
@@ -51,4 +54,4 @@ fig9: $(READY)   ## Fig. 9 of P0
 	$(BIN)/obo fig9 --out out/fig9.png --json out/fig9.json
 
 clean:         ## remove what make made
-	rm -rf $(VENV) out build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) framework/_compiled out build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

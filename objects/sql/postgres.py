@@ -6,9 +6,9 @@ of the savepoint before. Other connections read what is committed.
 """
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import psycopg
@@ -16,6 +16,7 @@ from sqlalchemy import URL
 
 from framework import BadRequest, Broken, Recalled
 from objects.sql import digest, postgres_catalog, postgres_moving, postgres_notes
+from objects.sql.engine import Step
 from objects.sql.errors import ProgrammingError, from_postgres
 from objects.sql.footprint import Schema
 from objects.sql.options import Options
@@ -23,12 +24,13 @@ from objects.sql.postgres_clock import check_text
 from objects.sql.postgres_connect import Raw, reader, writer
 from objects.sql.postgres_values import adapted
 from objects.sql.readers import Readers
-from objects.sql.result import Params, Result
+from objects.sql.result import Params, Result, summed
 from objects.sql.sqlite_functions import Given
 from objects.sql.statement import Statement
 from objects.sql.tokens import Dialect, tokens
 
 _LOCK = 0x0B0  # of the whole database: who writes to it
+T = TypeVar("T")
 _pack = msgspec.msgpack.Encoder().encode
 
 
@@ -148,7 +150,7 @@ class Postgres:
     def adapt(self, params: Params) -> Params:
         return params
 
-    def perform(self, steps: Sequence[tuple[Statement, Params]]) -> list[Result]:
+    def perform(self, steps: Sequence[Step]) -> list[Result]:
         raw = self._raw
         version, renewed = self.version, self._renewed
         self._run(raw, self._before(), "[savepoint]")
@@ -162,10 +164,8 @@ class Postgres:
             self.version, self._renewed = version, renewed
             raise
 
-    def perform_many(self, statement: Statement, rows: Sequence[Params]) -> Result:
-        found = self.perform([(statement, row) for row in rows])
-        every = [row for result in found for row in result.rows]
-        return Result(found[0].columns, every, sum(result.rowcount for result in found))
+    def perform_many(self, steps: Sequence[Step]) -> Result:
+        return summed(self.perform(steps))
 
     def _before(self) -> str:
         """The end of the last call and the beginning of the next. Nothing in it comes from a client."""
@@ -205,29 +205,29 @@ class Postgres:
     # reading
 
     def query(self, statement: Statement, params: Params) -> Result:
-        with self._readers.one() as raw:
-            try:
-                self._run(raw, self._settings("SET"), "[settings]")
-                return _result(raw, statement, params)
-            except ProgrammingError as error:
-                if "cached plan" not in str(error):
-                    raise
-                self._run(raw, "DEALLOCATE ALL", "[prepared statements]")  # the schema has changed
-                return _result(raw, statement, params)
+        return self._readers.use(lambda raw: self._query(raw, statement, params))
+
+    def _query(self, raw: Raw, statement: Statement, params: Params) -> Result:
+        try:
+            self._run(raw, self._settings("SET"), "[settings]")
+            return _result(raw, statement, params)
+        except ProgrammingError as error:
+            if "cached plan" not in str(error):
+                raise
+            self._run(raw, "DEALLOCATE ALL", "[prepared statements]")  # the schema has changed
+            return _result(raw, statement, params)
 
     def tables(self) -> list[str]:
-        with self._readers.one() as raw:
-            try:
-                return postgres_catalog.tables(raw)
-            except psycopg.Error as error:
-                raise self._broken(error, "[tables]") from error
+        return self._readers.use(lambda raw: self._told(raw, postgres_catalog.tables))
 
     def schema(self) -> list[str]:
-        with self._readers.one() as raw:
-            try:
-                return postgres_catalog.schema(raw)
-            except psycopg.Error as error:
-                raise self._broken(error, "[schema]") from error
+        return self._readers.use(lambda raw: self._told(raw, postgres_catalog.schema))
+
+    def _told(self, raw: Raw, ask: Callable[[Raw], T]) -> T:
+        try:
+            return ask(raw)
+        except psycopg.Error as error:
+            raise self._broken(error, "[reading]") from error
 
     def digests(self) -> dict[str, str]:
         return self._digests()[0]
@@ -238,17 +238,17 @@ class Postgres:
 
     def _digests(self) -> tuple[dict[str, str], str]:
         """Of all tables at one moment; and of the schema and the sequences."""
-        with self._readers.one() as raw:
-            try:
-                with raw.transaction():
-                    raw.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-                    found = postgres_catalog.digests(raw)
-                    marks = raw.execute("SELECT name, value, called FROM obo._obo_sequences").fetchall()
-                    texts = [[text] for text in postgres_catalog.schema(raw)]
-                    rest = digest.in_any_order([*marks, *texts, [postgres_notes.schema_version(raw)]])
-                    return found, rest
-            except psycopg.Error as error:
-                raise self._broken(error, "[digest]") from error
+
+        def ask(raw: Raw) -> tuple[dict[str, str], str]:
+            with raw.transaction():
+                raw.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                found = postgres_catalog.digests(raw)
+                marks = raw.execute("SELECT name, value, called FROM obo._obo_sequences").fetchall()
+                texts = [[text] for text in postgres_catalog.schema(raw)]
+                rest = digest.in_any_order([*marks, *texts, [postgres_notes.schema_version(raw)]])
+                return found, rest
+
+        return self._readers.use(lambda raw: self._told(raw, ask))
 
     # state
 

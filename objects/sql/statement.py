@@ -15,6 +15,7 @@ import msgspec
 from framework import BadRequest
 from objects.sql import refuse
 from objects.sql.kinds import Kind, kind_of
+from objects.sql.postgres_text import postgres_text
 from objects.sql.tokens import Dialect, Token, folded, tokens
 
 LONGEST: Final = 1_000_000  # characters; also SQLite's limit
@@ -85,7 +86,7 @@ def _understand(text: str, dialect: Dialect) -> Statement:
     params = _params(text, found, dialect)
     return Statement(
         text=text,
-        run=text,
+        run=text[found[0].start : found[-1].end] if dialect == "sqlite" else postgres_text(text, found),
         kind=kind,
         writes=kind != "select",
         dialect=dialect,
@@ -131,8 +132,8 @@ def _params(text: str, found: Sequence[Token], dialect: Dialect) -> tuple[str, .
             "there are parameters by position and by name in one statement: write all as ? or all as :name"
         )
     for mark in marks:
-        if text[mark.start] != "?" and text[mark.end : mark.end + 1] in ("(", ":"):
-            raise BadRequest(f"the parameter :{mark.value} goes on with {text[mark.end]!r}: put a space between")
+        if dialect == "sqlite" and text[mark.start] != "?" and text[mark.end : mark.end + 1] == "(":
+            raise BadRequest(f"the parameter :{mark.value} goes on with '(': put a space between")  # else part of it
     if "?" not in signs:
         return tuple(t.value for t in marks)
     out: list[int] = []
