@@ -103,7 +103,7 @@ def _is_free(port: int) -> bool:
 
 
 def _toml(addresses: Mapping[str, str], objects: Mapping[str, str]) -> str:
-    lines = ["[nodes]", *(f'{name} = "{address}"' for name, address in addresses.items())]
+    lines = ["[serve]", 'data = "data"', "[nodes]", *(f'{name} = "{address}"' for name, address in addresses.items())]
     for name, cls in objects.items():
         lines += [f"[objects.{name}]", f'class = "{cls}"']
     if not objects:

@@ -93,20 +93,35 @@ class Process:
         return text[-500:] or "(empty)"
 
     def cpu(self) -> float | None:
-        """Seconds of CPU so far; None where there is no /proc."""
-        try:
-            fields = (_PROC / str(self.pid) / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            return None
-        return (int(fields[11]) + int(fields[12])) / _TICK
+        return cpu_of(self.pid)
 
     def rss(self) -> float | None:
-        """Resident memory in MiB; None where there is no /proc."""
-        try:
-            pages = int((_PROC / str(self.pid) / "statm").read_text().split()[1])
-        except OSError:
-            return None
-        return pages * os.sysconf("SC_PAGESIZE") / (1 << 20)
+        return rss_of(self.pid)
+
+
+def cpu_of(pid: int, waited: bool = False) -> float | None:
+    """Seconds of CPU so far, with those of children that have ended if ``waited``; None where there is no /proc."""
+    try:
+        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return sum(map(int, fields[11 : 15 if waited else 13])) / _TICK
+
+
+def rss_of(pid: int) -> float | None:
+    """Resident memory in MiB; None where there is no /proc."""
+    try:
+        pages = int((_PROC / str(pid) / "statm").read_text().split()[1])
+    except OSError:
+        return None
+    return pages * os.sysconf("SC_PAGESIZE") / (1 << 20)
+
+
+def children_of(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in (_PROC / str(pid) / "task" / str(pid) / "children").read_text().split()]
+    except OSError:
+        return []
 
 
 class System:

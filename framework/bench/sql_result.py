@@ -1,22 +1,17 @@
 """``obo bench sql`` from start to end: processes, rounds, what the tables hold, and what comes out of it."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 
 from framework import connect
 from framework.bench.measure import Judged
-from framework.bench.processes import NODES, declared, serve, start_client
-from framework.bench.sql import LOST, RATIOS, TARGETS, Bench, Plan, Progress, Row, System
+from framework.bench.sql import LOST, RATIOS, TARGETS, Bench, Plan, Progress, Row
+from framework.bench.sql_processes import running
 from framework.bench.sql_side import DATABASE, REPLICAS, TIMEOUT
-from framework.bench.sql_work import COUNTED, FILL, MAKE, fill
-
-CHUNK = 100  # rows in a call, when tables are filled
+from framework.bench.sql_work import COUNTED
 
 
 class Held(msgspec.Struct):
@@ -45,7 +40,7 @@ class Result(msgspec.Struct):
 
 def measure(plan: Plan, progress: Progress) -> Result:
     """Start everything, measure, look at what is left, end everything."""
-    with running(plan) as (systems, addresses, notes):
+    with running(plan.payload) as (systems, addresses, notes):
         bench = Bench(plan, systems, progress)
         bench.notes += notes
         bench.run()
@@ -58,34 +53,6 @@ def reports(plan: Plan) -> int:
     """How many progress reports ``measure`` makes, at most."""
     turns, others = (len(rows(("obo", "sqlite", "postgres"))) for rows in (plan.turns, plan.once))
     return turns * (plan.rounds + 1) + 2 * others + 1
-
-
-@contextmanager
-def running(plan: Plan) -> Iterator[tuple[dict[str, System], list[str], list[str]]]:
-    """The systems, the addresses of the nodes, and notes on what is left out. All ends with the ``with``."""
-    with TemporaryDirectory(prefix="obo-bench-") as directory, ExitStack() as stack:
-        where = Path(directory)
-        lines = [line for i, n in enumerate(NODES) for line in declared(f"echo{i + 1}", _ECHO, [n])]
-        lines += [*declared(DATABASE, _DATABASE, NODES), "[serve]", f'data = "{where / "data"}"']
-        addresses, nodes = serve(stack, where, lines)
-        prepare(addresses, plan.payload)
-        load = start_client(stack, "sql", ",".join(addresses), where)
-        plain = start_client(stack, "sqlite", f"{where / 'plain.sqlite'},{plan.payload}", where)
-        yield {"obo": System(load, nodes), "sqlite": System(plain, [])}, addresses, []
-
-
-_ECHO = "framework.bench.echo:Echo"
-_DATABASE = "objects.sql:Database"
-
-
-def prepare(addresses: Sequence[str], payload: int) -> None:
-    with connect(addresses, TIMEOUT) as orb:
-        db = orb.object(DATABASE)
-        for text in MAKE:
-            db.execute(text)
-        rows = fill(payload)
-        for first in range(0, len(rows), CHUNK):
-            db.executemany(FILL, rows[first : first + CHUNK])
 
 
 def held(addresses: Sequence[str], acknowledged: dict[str, int]) -> dict[str, Held]:

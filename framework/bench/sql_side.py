@@ -12,7 +12,7 @@ from framework.bench.closed import Call, closed
 from framework.bench.echo import Echo
 from framework.bench.load import Measured, Order
 from framework.bench.processes import NODES
-from framework.bench.sql_work import HOT, INSERT, SELECT, UPDATE, Work
+from framework.bench.sql_work import COUNT_ALL, HOT, INSERT, SELECT, UPDATE, Work
 from framework.testing.background import Background
 
 TIMEOUT = 60.0  # a machine that is busy with other things shall not end a measurement
@@ -145,8 +145,7 @@ class Load:
 
     async def _settled(self) -> None:
         """A majority has answered. The next row begins when all replicas have performed what they were sent."""
-        tables: Any = self._shared[0].db.tables
-        await tables.with_(to=REPLICAS, receipt=ALL)()
+        await self._shared[0].ordered.with_(receipt=ALL)(COUNT_ALL)
 
 
 def _calls(order: Order, make: Make, clients: list[Client]) -> list[Call]:

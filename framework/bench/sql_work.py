@@ -19,6 +19,7 @@ FILL = "INSERT INTO things VALUES (?, 0, ?)"
 INSERT = "INSERT INTO items VALUES (?, ?)"
 UPDATE = "UPDATE things SET n = n + 1 WHERE id = ?"
 SELECT = "SELECT n, body FROM things WHERE id = ?"
+COUNT_ALL = "SELECT (SELECT count(*) FROM items), (SELECT count(*) FROM things)"  # conflicts with all that changes them
 
 #: What the tables hold at the end, by the name of what changed them.
 COUNTED = {

@@ -20,9 +20,10 @@ from framework.errors import DeadlineExceeded, OboError, OutcomeUnknown, RemoteE
 if TYPE_CHECKING:
     from objects.sql.client import Sql
 
-_NO_TABLE = re.compile(r'no such table: (?:\w+\.)?(\S+)|relation "(?:\w+\.)?([^"]+)" does not exist')
+_NO_TABLE = re.compile(r'no such table: (?:\w+\.)?([^\s;]+)|relation "(?:\w+\.)?([^"]+)" does not exist')
 _BEGIN = ("BEGIN", "START")
 _COMMIT = ("COMMIT", "END")
+_DDL = ("CREATE", "DROP", "ALTER", "REINDEX", "ANALYZE")
 _ROLLBACK = ("ROLLBACK", "ABORT")
 
 
@@ -55,9 +56,12 @@ class Runner:
         else:
             began = time.perf_counter()
             result = self.db.query(statement) if only_reads(statement) else self.db.execute(statement)
-            self.shower.show(result, time.perf_counter() - began)
-            if first in ("CREATE", "DROP", "ALTER"):
+            took = time.perf_counter() - began
+            if first in _DDL:
+                self.note("done", took)
                 self.changed()
+            else:
+                self.shower.show(result, took)
 
     def _keep(self, first: str, statement: str) -> None:
         assert self.kept is not None

@@ -102,8 +102,6 @@ class Shower:
 def _count(result: "Result") -> str:
     if result.columns:
         return f"{len(result.rows):,} {'row' if len(result.rows) == 1 else 'rows'}"
-    if result.rowcount < 0:
-        return "done"
     return f"{result.rowcount:,} {'row' if result.rowcount == 1 else 'rows'} changed"
 
 

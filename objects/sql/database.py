@@ -19,13 +19,13 @@ from framework import (
     conflict_matrix,
     method,
 )
-from objects.sql.engine import Engine
+from objects.sql.engine import Engine, Step
 from objects.sql.errors import SqlError, shown
 from objects.sql.footprint import Explained, Schema, explain, touches, union
 from objects.sql.options import read_options, url_of
 from objects.sql.result import Params, Result
 from objects.sql.sqlite import Sqlite
-from objects.sql.statement import Statement, understand
+from objects.sql.statement import understand
 
 if TYPE_CHECKING:
     from objects.sql.postgres import Postgres
@@ -50,21 +50,21 @@ class Database(Backed):
     @method
     def execute(self, sql: str, params: Params = ()) -> Result:
         """One statement of any kind."""
-        return self._open_engine().perform([(self._understood(sql), params)])[0]
+        return self._open_engine().perform([self._step(sql, params)])[0]
 
     @method
     def executemany(self, sql: str, rows: Sequence[Params]) -> Result:
         """One statement for each of the rows, all or nothing."""
         if not rows:
             return Result([], [], 0)
-        return self._open_engine().perform_many(self._understood(sql), rows)
+        return self._open_engine().perform_many([self._step(sql, row) for row in rows])
 
     @method
     def transaction(self, statements: Sequence[tuple[str, Params]]) -> list[Result]:
         """All of the statements or none."""
         if not statements:
             return []
-        return self._open_engine().perform([(self._understood(sql), params) for sql, params in statements])
+        return self._open_engine().perform([self._step(sql, params) for sql, params in statements])
 
     @method(readonly=True)
     def query(self, sql: str, params: Params = ()) -> Result:
@@ -74,6 +74,7 @@ class Database(Backed):
         statement = understand(sql, engine.dialect)
         if statement.writes:
             raise BadRequest(f"query only reads; use execute for: {shown(sql)}")
+        statement.check(params)
         return engine.query(statement, params)
 
     @method(readonly=True)
@@ -166,11 +167,13 @@ class Database(Backed):
             raise BadRequest("the database is not open")
         return self._engine
 
-    def _understood(self, sql: str) -> Statement:
+    def _step(self, sql: str, params: Params) -> Step:
         """For a call that is being performed: what was said of it when it was taken must still hold."""
         engine = self._open_engine()
         self._check_basis(engine.version)
-        return understand(sql, engine.dialect)
+        statement = understand(sql, engine.dialect)
+        statement.check(params)
+        return statement, params
 
     def _check_basis(self, version: int) -> None:
         basis = self.basis

@@ -32,8 +32,8 @@ class Engine(Protocol):
     def perform(self, steps: Sequence[Step]) -> list[Result]:
         """All or nothing, in the open batch."""
 
-    def perform_many(self, statement: Statement, rows: Sequence[Params]) -> Result:
-        """One statement for each of the rows, all or nothing; ``rowcount`` is the sum."""
+    def perform_many(self, steps: Sequence[Step]) -> Result:
+        """All or nothing, and all have the same statement; ``rowcount`` is the sum."""
 
     def query(self, statement: Statement, params: Params) -> Result:
         """Of what is committed."""

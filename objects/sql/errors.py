@@ -47,12 +47,12 @@ _BROKEN: Final = {
     sqlite3.SQLITE_READONLY: "the database file cannot be written",
     sqlite3.SQLITE_INTERRUPT: "the statement was interrupted",
     sqlite3.SQLITE_IOERR: "the disk gave an error",
-    sqlite3.SQLITE_CORRUPT: "the database file is damaged",
+    sqlite3.SQLITE_CORRUPT: "the database file is damaged: move it away, and the other replicas give a new one",
     sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_CANTOPEN: "the database file cannot be opened",
     sqlite3.SQLITE_PROTOCOL: "the lock protocol of the file failed",
     sqlite3.SQLITE_NOLFS: "the file system cannot take a file of this size",
-    sqlite3.SQLITE_NOTADB: "the file is no SQLite database",
+    sqlite3.SQLITE_NOTADB: "the file is no SQLite database: move it away, and the other replicas give a new one",
 }
 _DATA: Final = {sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE}
 

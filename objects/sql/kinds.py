@@ -1,6 +1,7 @@
 """Which kinds of statement there are, by their first words. What is not in these lists is refused."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Final, Literal
 
 from framework import BadRequest
@@ -90,10 +91,10 @@ def kind_of(tokens: Sequence[Token], dialect: Dialect) -> Kind:
         first = next((t for t in tokens if t.value != "("), first)
     word = first.value if first.sort == "word" else ""
     found = _FIRST.get(word) or _ONLY[dialect].get(word)
-    if found is not None:
-        return found
     if word == "with":
-        return _after_with(tokens, dialect)
+        found = _after_with(tokens, dialect)
+    if found is not None:
+        return "update" if found == "select" and dialect == "postgres" and _modifies(tokens) else found
     if word in ("create", "drop", "alter"):
         _check_thing(tokens, dialect)
         return "ddl"
@@ -114,6 +115,11 @@ def _after_with(tokens: Sequence[Token], dialect: Dialect) -> Kind:
         if found is not None and depth == 0 and i > 2 and tokens[i - 1].value in (")", "materialized"):
             return found
     raise BadRequest("WITH is refused without SELECT, VALUES, INSERT, UPDATE or DELETE after it")
+
+
+def _modifies(tokens: Sequence[Token]) -> bool:
+    """PostgreSQL: WITH x AS (DELETE ...) SELECT ..."""
+    return any(a.value == "(" and a.sort == "op" and b.is_("insert", "update", "delete") for a, b in pairwise(tokens))
 
 
 def _check_thing(tokens: Sequence[Token], dialect: Dialect) -> None:

@@ -6,9 +6,8 @@ of the savepoint before. Other connections read what is committed.
 """
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 import psycopg
@@ -16,17 +15,21 @@ from sqlalchemy import URL
 
 from framework import BadRequest, Broken, Recalled
 from objects.sql import digest, postgres_catalog, postgres_moving, postgres_notes
-from objects.sql.errors import ProgrammingError, from_postgres
-from objects.sql.footprint import Schema
+from objects.sql.engine import Step
+from objects.sql.errors import ProgrammingError, from_postgres, shown
+from objects.sql.footprint import Schema, read_postgres
 from objects.sql.options import Options
-from objects.sql.postgres_connect import Raw, adapted, reader, writer
+from objects.sql.postgres_clock import check_text
+from objects.sql.postgres_connect import Raw, reader, writer
+from objects.sql.postgres_values import adapted
 from objects.sql.readers import Readers
-from objects.sql.result import Params, Result
+from objects.sql.result import Params, Result, summed
 from objects.sql.sqlite_functions import Given
 from objects.sql.statement import Statement
-from objects.sql.tokens import Dialect, tokens
+from objects.sql.tokens import Dialect
 
 _LOCK = 0x0B0  # of the whole database: who writes to it
+T = TypeVar("T")
 _pack = msgspec.msgpack.Encoder().encode
 
 
@@ -102,7 +105,7 @@ class Postgres:
 
     def _publish(self) -> None:
         """The schema as it is now, for those who judge what calls will touch."""
-        self.known = Schema(self.version, "postgres", {}, {}, templates={})
+        self.known = read_postgres(self._raw, self.version)
 
     def _broken(self, error: "psycopg.Error", what: str) -> Exception:
         found = from_postgres(error, what)
@@ -146,7 +149,7 @@ class Postgres:
     def adapt(self, params: Params) -> Params:
         return params
 
-    def perform(self, steps: Sequence[tuple[Statement, Params]]) -> list[Result]:
+    def perform(self, steps: Sequence[Step]) -> list[Result]:
         raw = self._raw
         version, renewed = self.version, self._renewed
         self._run(raw, self._before(), "[savepoint]")
@@ -160,10 +163,8 @@ class Postgres:
             self.version, self._renewed = version, renewed
             raise
 
-    def perform_many(self, statement: Statement, rows: Sequence[Params]) -> Result:
-        found = self.perform([(statement, row) for row in rows])
-        every = [row for result in found for row in result.rows]
-        return Result(found[0].columns, every, sum(result.rowcount for result in found))
+    def perform_many(self, steps: Sequence[Step]) -> Result:
+        return summed(self.perform(steps))
 
     def _before(self) -> str:
         """The end of the last call and the beginning of the next. Nothing in it comes from a client."""
@@ -203,29 +204,29 @@ class Postgres:
     # reading
 
     def query(self, statement: Statement, params: Params) -> Result:
-        with self._readers.one() as raw:
-            try:
-                self._run(raw, self._settings("SET"), "[settings]")
-                return _result(raw, statement, params)
-            except ProgrammingError as error:
-                if "cached plan" not in str(error):
-                    raise
-                self._run(raw, "DEALLOCATE ALL", "[prepared statements]")  # the schema has changed
-                return _result(raw, statement, params)
+        return self._readers.use(lambda raw: self._query(raw, statement, params))
+
+    def _query(self, raw: Raw, statement: Statement, params: Params) -> Result:
+        try:
+            self._run(raw, self._settings("SET"), "[settings]")
+            return _result(raw, statement, params)
+        except ProgrammingError as error:
+            if "cached plan" not in str(error):
+                raise
+            self._run(raw, "DEALLOCATE ALL", "[prepared statements]")  # the schema has changed
+            return _result(raw, statement, params)
 
     def tables(self) -> list[str]:
-        with self._readers.one() as raw:
-            try:
-                return postgres_catalog.tables(raw)
-            except psycopg.Error as error:
-                raise self._broken(error, "[tables]") from error
+        return self._readers.use(lambda raw: self._told(raw, postgres_catalog.tables))
 
     def schema(self) -> list[str]:
-        with self._readers.one() as raw:
-            try:
-                return postgres_catalog.schema(raw)
-            except psycopg.Error as error:
-                raise self._broken(error, "[schema]") from error
+        return self._readers.use(lambda raw: self._told(raw, postgres_catalog.schema))
+
+    def _told(self, raw: Raw, ask: Callable[[Raw], T]) -> T:
+        try:
+            return ask(raw)
+        except psycopg.Error as error:
+            raise self._broken(error, "[reading]") from error
 
     def digests(self) -> dict[str, str]:
         return self._digests()[0]
@@ -236,17 +237,17 @@ class Postgres:
 
     def _digests(self) -> tuple[dict[str, str], str]:
         """Of all tables at one moment; and of the schema and the sequences."""
-        with self._readers.one() as raw:
-            try:
-                with raw.transaction():
-                    raw.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-                    found = postgres_catalog.digests(raw)
-                    marks = raw.execute("SELECT name, value, called FROM obo._obo_sequences").fetchall()
-                    texts = [[text] for text in postgres_catalog.schema(raw)]
-                    rest = digest.in_any_order([*marks, *texts, [postgres_notes.schema_version(raw)]])
-                    return found, rest
-            except psycopg.Error as error:
-                raise self._broken(error, "[digest]") from error
+
+        def ask(raw: Raw) -> tuple[dict[str, str], str]:
+            with raw.transaction():
+                raw.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                found = postgres_catalog.digests(raw)
+                marks = raw.execute("SELECT name, value, called FROM obo._obo_sequences").fetchall()
+                texts = [[text] for text in postgres_catalog.schema(raw)]
+                rest = digest.in_any_order([*marks, *texts, [postgres_notes.schema_version(raw)]])
+                return found, rest
+
+        return self._readers.use(lambda raw: self._told(raw, ask))
 
     # state
 
@@ -284,23 +285,18 @@ class Postgres:
 
 
 def _result(raw: Raw, statement: Statement, params: Params) -> Result:
+    check_text(statement)
     try:
-        cursor = raw.execute(_psycopg(statement), adapted(params))
+        cursor = raw.execute(statement.run, adapted(statement, params))
         rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
     except psycopg.Error as error:
         raise from_postgres(error, statement.text) from error
+    if statement.single and cursor.rowcount > 1:
+        raise ProgrammingError(
+            f"random() in an UPDATE of {cursor.rowcount} rows: they would draw numbers in the order in which they lie "
+            f"on disk: update one row at a time; in: {shown(statement.text)}"
+        )
     columns = [column.name for column in cursor.description or ()]
     if statement.kind in ("update", "delete") and len(rows) > 1:
         rows.sort(key=_pack)  # they come as they lie on disk, which is no order
     return Result(columns, rows, max(cursor.rowcount, 0))
-
-
-@lru_cache(2048)
-def _psycopg(statement: Statement) -> str:
-    """Until ``run`` has it."""
-    out, at = [], 0
-    for token in tokens(statement.text, "postgres"):
-        if token.sort == "param":
-            out += [statement.text[at : token.start].replace("%", "%%"), f"%({token.value})s" if token.value else "%s"]
-            at = token.end
-    return "".join([*out, statement.text[at:].replace("%", "%%")])

@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 import psycopg
-from psycopg.types.json import Jsonb
 from psycopg.types.string import StrDumper, TextLoader
 from sqlalchemy import URL, create_engine
 from sqlalchemy.pool import NullPool
 
 from framework import BadRequest, Broken
-from objects.sql.errors import DataError
 from objects.sql.postgres_functions import SEARCH_PATH
 
 Raw = psycopg.Connection[tuple[Any, ...]]
@@ -95,21 +93,3 @@ def _refused(url: URL, error: Exception) -> Exception:
         never = any(word in text for word in ("authentication failed", "does not exist", "no pg_hba.conf entry"))
         return (BadRequest if never else Broken)(f"{shown}: {text}")
     return BadRequest(f"{shown}: {cause}")
-
-
-def adapted(params: Any) -> Any:
-    """Parameters as psycopg takes them."""
-    if isinstance(params, Mapping):
-        return {name: _adapt(value) for name, value in params.items()}
-    return [_adapt(value) for value in params]
-
-
-def _adapt(value: Any) -> Any:
-    kind = type(value)
-    if kind is str:
-        return value
-    if kind is dict:
-        return Jsonb(value)
-    if kind in (set, frozenset, tuple):
-        raise DataError(f"{value!r:.80} is a {kind.__name__}: for an array pass a list")
-    return value

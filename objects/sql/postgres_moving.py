@@ -93,12 +93,15 @@ def _leaving(raw: Raw, place: Place, about: bytes) -> Iterator[bytes]:
 
 def arrive(chunks: Iterable[bytes], place: Place, about: bytes) -> None:
     """What ``leaving`` gave, into an empty database; ``Broken`` if that fails, or if it is not what was sent. No chunks
-    at all leave it empty."""
+    at all leave it empty.
+
+    In one transaction: if this process is killed, pg_restore is not, but it does not find the end. Had it found it, it
+    would fail where a new process has made the schema obo anew."""
     pieces = iter(chunks)
     first = next(pieces, None)
     if first is None:
         return
-    words = ["--exit-on-error", "--no-owner", "--no-privileges"]
+    words = ["--exit-on-error", "--single-transaction", "--no-owner", "--no-privileges"]
     with tempfile.TemporaryFile() as said, _started(place, "pg_restore", words, said) as process:
         assert process.stdin is not None
         try:

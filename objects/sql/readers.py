@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 from framework import Broken
 
 C = TypeVar("C")
+T = TypeVar("T")
 _PATIENCE = 60.0
 
 
@@ -21,14 +22,19 @@ class Readers(Generic[C]):
         for _ in range(size):
             self._free.put(None)
 
-    @contextmanager
-    def one(self) -> Iterator[C]:
-        """For one thread at a time. After ``Broken`` the connection is thrown away."""
-        found = self._take()
-        kept: C | None = None
+    def use(self, work: Callable[[C], T]) -> T:
+        """What ``work`` gives. After ``Broken`` the connection is thrown away; an old one may have been lost meanwhile,
+        so there is a second try with a new one."""
+        kept = self._take()
         try:
-            kept = found if found is not None else self._make()
-            yield kept
+            if kept is not None:
+                try:
+                    return work(kept)
+                except Broken:
+                    self._end(kept)
+                    kept = None
+            kept = self._make()
+            return work(kept)
         except Broken:
             if kept is not None:
                 self._end(kept)

@@ -25,3 +25,9 @@ class Result(msgspec.Struct, frozen=True):
     def scalar(self) -> Any:
         """The first value of the first row; None if there is no row."""
         return self.rows[0][0] if self.rows else None
+
+
+def summed(results: Sequence[Result]) -> Result:
+    """Of one statement that was performed several times."""
+    rows = [row for result in results for row in result.rows]
+    return Result(results[0].columns, rows, sum(result.rowcount for result in results))

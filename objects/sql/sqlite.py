@@ -6,7 +6,7 @@ and OR FAIL is refused.
 """
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,12 @@ from sqlalchemy import URL
 
 from framework import BadRequest, Broken, Recalled
 from objects.sql import digest, sqlite_notes, sqlite_rowids
+from objects.sql.engine import Step
 from objects.sql.errors import from_sqlite
 from objects.sql.footprint import Schema, read_sqlite
 from objects.sql.options import Options
 from objects.sql.readers import Readers
-from objects.sql.result import Params, Result
+from objects.sql.result import Params, Result, summed
 from objects.sql.sqlite_connect import Connection, reader, writer
 from objects.sql.sqlite_files import Files
 from objects.sql.sqlite_functions import Given
@@ -155,7 +156,7 @@ class Sqlite:
     def adapt(self, params: Params) -> Params:
         return adapted(params)
 
-    def perform(self, steps: Sequence[tuple[Statement, Params]]) -> list[Result]:
+    def perform(self, steps: Sequence[Step]) -> list[Result]:
         raw = self._raw
         if not raw.in_transaction:
             raise Broken("no batch is open: it was rolled back, or never begun")
@@ -174,10 +175,8 @@ class Sqlite:
             self._take_back(raw, version)
             raise
 
-    def perform_many(self, statement: Statement, rows: Sequence[Params]) -> Result:
-        found = self.perform([(statement, row) for row in rows])
-        every = [row for result in found for row in result.rows]
-        return Result(found[0].columns, every, sum(result.rowcount for result in found))
+    def perform_many(self, steps: Sequence[Step]) -> Result:
+        return summed(self.perform(steps))
 
     def _run(self, raw: sqlite3.Connection, statement: Statement, params: Params) -> Result:
         result = self._result(self._writer, statement, params)
@@ -214,20 +213,20 @@ class Sqlite:
     # reading
 
     def query(self, statement: Statement, params: Params) -> Result:
-        with self._readers.one() as connection:
-            return self._result(connection, statement, params)
+        return self._readers.use(lambda connection: self._result(connection, statement, params))
 
     def tables(self) -> list[str]:
-        with self._readers.one() as connection:
-            return [name for name in digest.sqlite_tables(connection.raw) if name != "sqlite_sequence"]
+        found = self._readers.use(lambda connection: self._told(connection, digest.sqlite_tables))
+        return [name for name in found if name != "sqlite_sequence"]
 
     def schema(self) -> list[str]:
-        with self._readers.one() as connection:
-            found = connection.raw.execute(
-                "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite!_%' ESCAPE '!' "
-                "AND name NOT LIKE '!_obo%' ESCAPE '!' ORDER BY type <> 'table', type, name"
-            )
-            return [text for (text,) in found.fetchall()]
+        return self._readers.use(lambda connection: self._told(connection, sqlite_notes.schema))
+
+    def _told(self, connection: Connection, ask: Callable[[sqlite3.Connection], list[str]]) -> list[str]:
+        try:
+            return ask(connection.raw)
+        except sqlite3.Error as error:
+            raise self._broken(error, "[schema]") from error
 
     def digests(self) -> dict[str, str]:
         found, _ = self._digests()

@@ -72,3 +72,12 @@ def schema_version(connection: sqlite3.Connection) -> int:
 
 def next_schema_version(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE _obo_meta SET value = value + 1 WHERE name = 'schema'")
+
+
+def schema(connection: sqlite3.Connection) -> list[str]:
+    """The statements that make what users have made."""
+    found = connection.execute(
+        "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite!_%' ESCAPE '!' "
+        "AND name NOT LIKE '!_obo%' ESCAPE '!' ORDER BY type <> 'table', type, name"
+    )
+    return [text for (text,) in found.fetchall()]

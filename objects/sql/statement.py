@@ -13,8 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from framework import BadRequest
-from objects.sql import refuse
+from objects.sql import refuse, refuse_postgres
 from objects.sql.kinds import Kind, kind_of
+from objects.sql.postgres_text import postgres_text
 from objects.sql.tokens import Dialect, Token, folded, tokens
 
 LONGEST: Final = 1_000_000  # characters; also SQLite's limit
@@ -35,6 +36,7 @@ class Statement(msgspec.Struct, frozen=True, eq=False):
     count: int  # of parameters by position
     names: frozenset[str]  # all that may name something, folded as the dialect does
     calls: frozenset[str]  # all that may be a function
+    single: bool  # PostgreSQL: it may change one row at most, else rows would draw numbers as they lie on disk
 
     @property
     def named(self) -> bool:
@@ -85,7 +87,7 @@ def _understand(text: str, dialect: Dialect) -> Statement:
     params = _params(text, found, dialect)
     return Statement(
         text=text,
-        run=text,
+        run=text[found[0].start : found[-1].end] if dialect == "sqlite" else postgres_text(text, found),
         kind=kind,
         writes=kind != "select",
         dialect=dialect,
@@ -94,6 +96,7 @@ def _understand(text: str, dialect: Dialect) -> Statement:
         count=1 + max((p for p in params if isinstance(p, int)), default=-1),
         names=frozenset(folded(t.value) if dialect == "sqlite" else t.value for t in found if t.names()),
         calls=frozenset(refuse.called(found)),
+        single=kind == "update" and dialect == "postgres" and refuse_postgres.draws(refuse.called(found)),
     )
 
 
@@ -131,8 +134,8 @@ def _params(text: str, found: Sequence[Token], dialect: Dialect) -> tuple[str, .
             "there are parameters by position and by name in one statement: write all as ? or all as :name"
         )
     for mark in marks:
-        if text[mark.start] != "?" and text[mark.end : mark.end + 1] in ("(", ":"):
-            raise BadRequest(f"the parameter :{mark.value} goes on with {text[mark.end]!r}: put a space between")
+        if dialect == "sqlite" and text[mark.start] != "?" and text[mark.end : mark.end + 1] == "(":
+            raise BadRequest(f"the parameter :{mark.value} goes on with '(': put a space between")  # else part of it
     if "?" not in signs:
         return tuple(t.value for t in marks)
     out: list[int] = []

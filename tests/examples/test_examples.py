@@ -48,6 +48,13 @@ SAID = {
         *(f"3 replicas say: chapter {chapter}, version 100" for chapter in range(4)),
     ],
     "own": ["{'coffee': 1, 'tea': 2}"],
+    "sql": [
+        "rows: 12",
+        "money: 240",
+        "from 0 has: 0",
+        "refused: IntegrityError: CHECK constraint failed: money >= 0",
+        "replicas are equal: True",
+    ],
 }
 
 

@@ -1,5 +1,6 @@
 """From a statement to its effects, for each kind: which rows, where these can be told, and which tables otherwise."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
@@ -8,6 +9,7 @@ from objects.sql.footprint.effects import NULL, Effects, Row, Source
 from objects.sql.footprint.schema import Table
 from objects.sql.footprint.tree import alias_of, column_of, conjuncts, name_of, named, source_of, table_name
 from objects.sql.statement import Statement
+from objects.sql.tokens import tokens
 
 #: More rows than this count as the whole table: that only orders more, and keeps footprints small.
 MOST = 64
@@ -46,6 +48,18 @@ class Judge:
     def names(self) -> set[str]:
         """All tables that the tree has."""
         return {table_name(n, self.dialect) for n in self.nodes}
+
+    def ctes(self) -> set[str]:
+        """Names that are none of tables, but of common table expressions; and what is no name, but a function."""
+        found = [] if self.tree is None else list(self.tree.find_all(exp.CTE))
+        return {name_of(c.args["alias"].this, self.dialect) for c in found} | {""}
+
+    def overlooked(self) -> set[str]:
+        """Names that are more often in the text than in the tree."""
+        found = Counter(t.value for t in tokens(self.statement.plain, self.dialect) if t.names())
+        if self.tree is not None:
+            found.subtract(name_of(i, self.dialect) for i in self.tree.find_all(exp.Identifier))
+        return {name for name, count in found.items() if count > 0}
 
     def kin(self) -> set[str]:
         """Tables with foreign keys to or from the target: what is done to them has been told."""
@@ -101,15 +115,18 @@ class Judge:
                 for one, other in ((part.this, part.expression), (part.expression, part.this)):
                     if column is None:
                         column = column_of(one, table, alias, alone, self.dialect)
-                        values = [source_of(other, self.statement)]
+                        values = [self._source(other, table, column)]
             elif isinstance(part, exp.In) and part.expressions:
                 column = column_of(part.this, table, alias, alone, self.dialect)
-                values = [source_of(e, self.statement) for e in part.expressions]
+                values = [self._source(e, table, column) for e in part.expressions]
             known = [v for v in values if v is not None]
             if column is not None and known and len(known) == len(values):
                 if column not in out or len(known) < len(out[column]):
                     out[column] = known
         return out
+
+    def _source(self, node: object, table: Table, column: str | None) -> Source | None:
+        return None if column is None else source_of(node, self.statement, table.columns[column].sort)
 
     # changes
 
@@ -180,7 +197,7 @@ class Judge:
             column = named(name_of(node.this.this, self.dialect), table)
             if column is None or column in out:
                 return None
-            out[column] = source_of(node.expression, self.statement)
+            out[column] = self._source(node.expression, table, column)
         return out
 
     def _moved(
@@ -240,7 +257,8 @@ class Judge:
         for row in values.expressions:
             if not isinstance(row, exp.Tuple) or len(row.expressions) != len(columns):
                 return None
-            out.append({str(c): source_of(v, self.statement) for c, v in zip(columns, row.expressions, strict=True)})
+            pairs = zip(map(str, columns), row.expressions, strict=True)
+            out.append({c: self._source(v, table, c) for c, v in pairs})
         return out
 
     def _why_whole(self, tree: exp.Insert, table: Table, rows: list[dict[str, Source | None]] | None) -> str:

@@ -31,6 +31,9 @@ _NOTHING: Final = Template((), (), (), {})
 #: What SQLite makes up from arguments, and its own list of tables, which only DDL changes.
 _MADE_UP: Final = frozenset({"json_each", "json_tree", "sqlite_master", "sqlite_schema"})
 
+#: PostgreSQL's own, which only DDL changes.
+_CATALOGUE: Final = ("pg_", "information_schema.")
+
 
 def touches(statement: Statement, params: Params, schema: Schema) -> Keys | None:
     """The keys of one statement; None: it conflicts with everything. ``params`` as the driver gets them."""
@@ -91,6 +94,8 @@ def _judged(statement: Statement, schema: Schema) -> Template:
     judge.judge()
     if schema.dialect == "sqlite":
         _compare(judge, effects, schema)
+    else:
+        _look_up(judge, effects, schema)
     return template(effects)
 
 
@@ -111,6 +116,27 @@ def _compare(judge: Judge, effects: Effects, schema: Schema) -> None:
             effects.read(table, f"through {by}" if by else why)
     if judge.statement.writes and not any(access == "w" for _, access, _ in told):
         effects.everything("SQLite does not tell what it changes")
+
+
+def _look_up(judge: Judge, effects: Effects, schema: Schema) -> None:
+    """PostgreSQL does not tell: the catalogue has to. A table whose name the parser has overlooked is read."""
+    statement, names = judge.statement, judge.names()
+    code = statement.names & schema.unknown
+    if code:
+        return effects.everything(f"it calls {min(code)}(), and what that reads is not known")
+    if statement.writes and judge.target not in schema.tables:
+        return effects.everything("it is not understood what it changes")
+    for name in sorted(names - judge.ctes()):
+        if name not in schema.tables and name not in schema.views and not name.startswith(_CATALOGUE):
+            return effects.everything(f"{name} is not known, or has rules of its own")
+    overlooked = judge.overlooked()
+    for name in schema.tables:
+        if name.rpartition(".")[2] in overlooked:
+            effects.read(name, "its name is in the statement")
+    for name, tables in schema.views.items():
+        if name in names or name.rpartition(".")[2] in overlooked:
+            for table in tables:
+                effects.read(table, f"through {name}")
 
 
 class Explained(msgspec.Struct, frozen=True):
@@ -134,12 +160,11 @@ _WORDS: Final[Mapping[Mode, str]] = {
 def explain(statement: Statement, params: Params, schema: Schema) -> Explained:
     keys = touches(statement, params, schema)
     found = schema.templates.get(statement.text) or _judged(statement, schema)
+    whole = {}
+    for key, mode in keys or ():
+        if mode in ("r", "w") and not any(sign in key for sign in (ROW, CONSTRAINT, SEQUENCE)):
+            whole[in_words(key)] = found.why.get(key, "a value that cannot be told")
     words = {in_words(key): _WORDS[mode] for key, mode in keys or ()}
-    whole = {
-        in_words(k): found.why.get(k, "a value that cannot be told")
-        for k, m in keys or ()
-        if m in "rw" and ROW not in k and CONSTRAINT not in k
-    }
     return Explained(statement.kind, words, whole, found.unknown if keys is None else "", schema.version)
 
 

@@ -1,16 +1,26 @@
 """sqlglot's tree of a statement: the few forms that are needed of it. Whatever has another form is not understood."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 import sqlglot
 from sqlglot import exp
 
 from objects.sql.footprint.effects import Constant, Parameter, Source
+from objects.sql.footprint.same import Sort
 from objects.sql.footprint.schema import Table
 from objects.sql.statement import Statement
 from objects.sql.tokens import folded
+
+#: Casts that leave a value as a column of this sort has it. SQLAlchemy writes them.
+_CASTS: Final[Mapping[str, Sort]] = {
+    **dict.fromkeys(("INT", "BIGINT", "SMALLINT"), "pg int"),
+    **dict.fromkeys(("TEXT", "VARCHAR"), "pg text"),
+    "UUID": "pg uuid",
+    "BOOLEAN": "pg bool",
+    "DATE": "pg date",
+}
 
 _LONGEST = 20_000  # characters: a parse takes a millisecond for a few hundred
 
@@ -94,10 +104,14 @@ def named(name: str, table: Table) -> str | None:
     return None
 
 
-def source_of(node: Any, statement: Statement) -> Source | None:
-    """A constant or a parameter, or None."""
+def source_of(node: Any, statement: Statement, sort: Sort) -> Source | None:
+    """A constant or a parameter, or None. ``sort``: of the column that gets it or is compared with it."""
     if isinstance(node, exp.Paren):
-        return source_of(node.this, statement)
+        return source_of(node.this, statement, sort)
+    if isinstance(node, exp.Cast) and type(node) is exp.Cast and statement.dialect == "postgres":
+        kind = node.args.get("to")
+        plain = isinstance(kind, exp.DataType) and not kind.expressions and _CASTS.get(str(kind.this.value)) == sort
+        return source_of(node.this, statement, sort) if plain else None
     if isinstance(node, exp.Placeholder):
         name = str(node.this or "")
         number = int(name[1:]) if name[:1] == "p" and name[1:].isdecimal() else len(statement.params)
@@ -107,7 +121,9 @@ def source_of(node: Any, statement: Statement) -> Source | None:
     if isinstance(node, exp.Boolean):
         return Constant(bool(node.this))
     if isinstance(node, exp.Literal):
-        return Constant(str(node.this)) if node.is_string else _number(str(node.this), statement.dialect)
+        if node.is_string:
+            return None if "\\" in str(node.this) and statement.dialect == "postgres" else Constant(str(node.this))
+        return _number(str(node.this), statement.dialect)
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
         found = _number(str(node.this.this), statement.dialect)
         return None if found is None else Constant(-found.value)  # type: ignore[operator]

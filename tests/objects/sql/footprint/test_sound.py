@@ -15,13 +15,13 @@ from framework import canonical
 from objects.sql.footprint import same, touched
 from objects.sql.footprint.effects import Effects
 from objects.sql.footprint.judge import Judge
-from tests.objects.sql.footprint.world import World, disorder
+from tests.objects.sql.footprint.world import on_sqlite
 
 
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(chance=st.randoms(use_true_random=False))
 def test_compatible_statements_may_change_places(chance: Random) -> None:
-    assert disorder(World(chance)) == ""
+    assert on_sqlite(chance) == ""
 
 
 def nothing(*_: Any) -> None:
@@ -46,4 +46,4 @@ def test_a_rule_that_is_left_out_is_missed(
     holder: Any, name: str, instead: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(holder, name, instead)
-    assert any(disorder(World(Random(seed))) for seed in range(1500))
+    assert any(on_sqlite(Random(seed)) for seed in range(1500))

@@ -5,15 +5,16 @@ to the numbers that SQLite gives to rows.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from framework import Footprint, Keys
 from framework.footprint import Relation
-from objects.sql.footprint import read_sqlite, touches
+from objects.sql.footprint import Schema, read_sqlite, touches
 from objects.sql.statement import understand
+from objects.sql.tokens import Dialect
 
 RELATION = Relation([("e", "e")], intentions=True)
 USUAL: list[list[Any]] = [[1, 2], [1, 2], [1, 2], ["a", "A"], ["a", "a "], [1, "1"], [1, 1.0]]
@@ -176,79 +177,78 @@ class World:
         return f"SELECT {what} FROM {name} {self._where(name, params)}", params
 
 
-def database(world: World) -> sqlite3.Connection:
-    made = sqlite3.connect(":memory:", isolation_level=None)
-    made.execute("PRAGMA foreign_keys = ON")
-    for text in world.schema:
-        made.execute(text)
-    for call in world.rows:
-        perform(made, call)
-    return made
+class Asked(Protocol):
+    """A real database that holds a world."""
+
+    dialect: Dialect
+
+    def schema(self) -> Schema: ...
+
+    def in_order(self, first: Call, second: Call) -> tuple[Any, Any, Any]:
+        """The results of both, and the state after them. It is not changed by that."""
 
 
-def perform(connection: sqlite3.Connection, call: Call) -> Any:
-    """Rows, or the error, that leaves no trace."""
-    connection.execute("SAVEPOINT one")
-    try:
-        found = connection.execute(*call).fetchall()
-    except (sqlite3.Error, OverflowError) as error:
-        connection.execute("ROLLBACK TO one")
-        found = [str(error)]
-    connection.execute("RELEASE one")
-    return found
+class Sqlite:
+    dialect: Dialect = "sqlite"
 
+    def __init__(self, world: World) -> None:
+        self._made = sqlite3.connect(":memory:", isolation_level=None)
+        self._made.execute("PRAGMA foreign_keys = ON")
+        for text in world.schema:
+            self._made.execute(text)
+        for call in world.rows:
+            self._perform(call)
 
-def state(connection: sqlite3.Connection) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for name in ("p", "c", "g", "l", "sqlite_sequence"):
+    def schema(self) -> Schema:
+        return read_sqlite(self._made, 1)
+
+    def in_order(self, first: Call, second: Call) -> tuple[Any, Any, Any]:
+        self._made.execute("SAVEPOINT all_of_it")
         try:
-            found = connection.execute(f"SELECT rowid, * FROM {name}").fetchall()
-        except sqlite3.Error:
-            found = connection.execute(f"SELECT * FROM {name}").fetchall() if name != "sqlite_sequence" else []
-        out[name] = found if name != "sqlite_sequence" else sorted(row[1:] for row in found)
-    return out
+            return self._perform(first), self._perform(second), self._state()
+        finally:
+            self._made.execute("ROLLBACK TO all_of_it")
+            self._made.execute("RELEASE all_of_it")
+
+    def _perform(self, call: Call) -> Any:
+        """Rows, or the error, that leaves no trace."""
+        self._made.execute("SAVEPOINT one")
+        try:
+            found = self._made.execute(*call).fetchall()
+        except (sqlite3.Error, OverflowError) as error:
+            self._made.execute("ROLLBACK TO one")
+            found = [str(error)]
+        self._made.execute("RELEASE one")
+        return found
+
+    def _state(self) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for name in ("p", "c", "g", "l"):
+            try:
+                out[name] = self._made.execute(f"SELECT rowid, * FROM {name}").fetchall()
+            except sqlite3.Error:
+                out[name] = self._made.execute(f"SELECT * FROM {name}").fetchall()
+        if self._made.execute("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_sequence'").fetchone():
+            out["numbers"] = sorted(self._made.execute("SELECT * FROM sqlite_sequence").fetchall())
+        return out
 
 
-def disorder(world: World) -> str:
+def disorder(on: Asked, calls: Sequence[Call]) -> str:
     """Two statements that are said to be compatible, and are not; empty if there are none."""
-    made = database(world)
-    try:
-        schema = read_sqlite(made, 1)
-        touched: list[Keys | None] = [
-            touches(understand(text, "sqlite"), params, schema) for text, params in world.calls
-        ]
-        for a, b in combinations(range(len(world.calls)), 2):
-            if RELATION.conflict(Footprint("e", touched[a]), Footprint("e", touched[b])):
-                continue
-            one, other = (both_orders(made, world.calls[i], world.calls[j]) for i, j in ((a, b), (b, a)))
-            if one != (other[1], other[0], other[2]):
-                return "\n".join(
-                    map(
-                        str,
-                        [
-                            *world.schema,
-                            *world.rows,
-                            "",
-                            world.calls[a],
-                            touched[a],
-                            world.calls[b],
-                            touched[b],
-                            "",
-                            *one,
-                            "",
-                            *other,
-                        ],
-                    )
-                )
-        return ""
-    finally:
-        made.close()
+    schema = on.schema()
+    touched: list[Keys | None] = [touches(understand(text, on.dialect), params, schema) for text, params in calls]
+    for a, b in combinations(range(len(calls)), 2):
+        if RELATION.conflict(Footprint("e", touched[a]), Footprint("e", touched[b])):
+            continue
+        one, other = on.in_order(calls[a], calls[b]), on.in_order(calls[b], calls[a])
+        if one != (other[1], other[0], other[2]):
+            return "\n".join(
+                map(str, [calls[a], touched[a], calls[b], touched[b], *one, "the other way round", *other])
+            )
+    return ""
 
 
-def both_orders(connection: sqlite3.Connection, first: Call, second: Call) -> tuple[Any, Any, Any]:
-    connection.execute("SAVEPOINT all_of_it")
-    try:
-        return perform(connection, first), perform(connection, second), state(connection)
-    finally:
-        connection.execute("ROLLBACK TO all_of_it")
-        connection.execute("RELEASE all_of_it")
+def on_sqlite(chance: Random) -> str:
+    world = World(chance)
+    found = disorder(Sqlite(world), world.calls)
+    return found and "\n".join(map(str, [*world.schema, *world.rows, found]))

@@ -1,0 +1,241 @@
+"""Time, chance and keys that a database gives are the same at every replica: they come from the request."""
+
+import datetime as dt
+import re
+
+import pytest
+
+from framework import BadRequest
+from objects.sql import ProgrammingError, SqlError
+from tests.objects.sql.replica import NOW
+
+sqlite_only = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
+postgres_only = pytest.mark.parametrize("dialect", ["postgres"], indirect=True)
+MOMENT = dt.datetime.fromtimestamp(NOW, dt.UTC)
+
+
+@pytest.fixture
+def both(make):
+    return [make("n1"), make("n2")]
+
+
+def agree(both, *calls):
+    """Each call in a batch of its own, with the request's number as its chance; then the databases are equal."""
+    found = [[one.do(sql, number=number) for number, sql in enumerate(calls)] for one in both]
+    assert found[0] == found[1]
+    assert both[0].database.digest() == both[1].database.digest()
+    assert both[0].database.fingerprint() == both[1].database.fingerprint()
+    return found[0]
+
+
+@sqlite_only
+def test_every_function_of_sqlite_that_tells_the_time(both):
+    agree(
+        both,
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, a, b, c, d, e, f, g, h, i, j, k)",
+        "INSERT INTO t VALUES (1, CURRENT_TIMESTAMP, CURRENT_DATE, CURRENT_TIME, date(), time('now'), datetime('NOW'), "
+        "julianday('now'), unixepoch(), strftime('%s', 'now', '+1 day'), strftime('%Y'), "
+        "datetime('now', 'start of month'))",
+    )
+    row = both[0].ask("SELECT * FROM t")[0]
+    assert row == (
+        1, "2023-11-14 22:13:20", "2023-11-14", "22:13:20", "2023-11-14", "22:13:20", "2023-11-14 22:13:20",
+        pytest.approx(2460263.4259273), 1700000000, "1700086400", "2023", "2023-11-01 00:00:00",
+    )  # fmt: skip
+
+
+@sqlite_only
+def test_functions_of_sqlite_that_do_not_ask_the_time_are_its_own(both):
+    plain = __import__("sqlite3").connect(":memory:")
+    for expression in (
+        "date('2024-02-29', '+1 year')", "time('12:00', '-30 minutes')", "datetime(1700000000, 'unixepoch')",
+        "strftime('%d %H %f', '2024-01-01 10:20:30.456')", "julianday('2024-01-01')", "date(NULL)", "date('nonsense')",
+        "unixepoch('2024-01-01')", "datetime('2024-01-01', 'weekday 0')",
+    ):  # fmt: skip
+        assert both[0].ask(f"SELECT {expression}") == plain.execute(f"SELECT {expression}").fetchall(), expression
+
+
+@sqlite_only
+def test_chance_in_statements_defaults_and_triggers(both):
+    agree(
+        both,
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, r INTEGER DEFAULT (random()), b BLOB DEFAULT (randomblob(8)), "
+        "at TIMESTAMP DEFAULT CURRENT_TIMESTAMP)",
+        "CREATE TABLE seen (r, at)",
+        "CREATE TRIGGER note AFTER INSERT ON t BEGIN INSERT INTO seen VALUES (random(), datetime()); END",
+        "INSERT INTO t (id) VALUES (1), (2), (3)",
+        "INSERT INTO t (r) SELECT random() FROM t ORDER BY random()",
+        "UPDATE t SET b = randomblob(20), r = abs(random() % 100) WHERE id > 2",
+        "DELETE FROM t WHERE id IN (SELECT id FROM t ORDER BY random() LIMIT 1)",
+    )
+    values = [r for (r,) in both[0].ask("SELECT r FROM seen")]
+    assert len(set(values)) == len(values) == 6
+    assert all(-(2**63) <= value < 2**63 for value in values)
+    assert {len(b) for (b,) in both[0].ask("SELECT b FROM t")} == {8, 20}
+
+
+@sqlite_only
+def test_indexes_and_generated_columns_on_dates(both):
+    agree(
+        both,
+        "CREATE TABLE t (at TEXT, day TEXT GENERATED ALWAYS AS (date(at)) STORED, y AS (strftime('%Y', at)))",
+        "CREATE INDEX i ON t (date(at))",
+        "INSERT INTO t (at) VALUES ('2024-05-06 07:08:09')",
+    )
+    assert both[0].ask("SELECT day, y FROM t WHERE date(at) = '2024-05-06'") == [("2024-05-06", "2024")]
+
+
+@sqlite_only
+@pytest.mark.parametrize(
+    "expression", ["datetime('now', 'localtime')", "time('12:00', 'UTC')", "randomblob(999999999)"]
+)
+def test_what_differs_from_machine_to_machine_is_refused(both, expression):
+    both[0].do("CREATE TABLE t (v)")
+    with pytest.raises(ProgrammingError, match=r"keep UTC|at most"):
+        both[0].do(f"INSERT INTO t VALUES ({expression})")
+    assert both[0].ask("SELECT count(*) FROM t") == [(0,)]
+
+
+@postgres_only
+def test_time_and_chance_of_postgres(both):
+    agree(
+        both,
+        "CREATE TABLE t (id SERIAL PRIMARY KEY, r DOUBLE PRECISION DEFAULT random(), at TIMESTAMPTZ DEFAULT now(), "
+        "u UUID DEFAULT gen_random_uuid(), day DATE DEFAULT CURRENT_DATE, old INTERVAL)",
+        "INSERT INTO t (old) VALUES (age(timestamp '2023-11-13')), (NULL), (NULL)",
+        "INSERT INTO t (id, at, day) VALUES (10, CURRENT_TIMESTAMP, statement_timestamp()::date)",
+        "INSERT INTO t (id, at) VALUES (11, LOCALTIMESTAMP)",
+        "UPDATE t SET r = random(), u = gen_random_uuid() WHERE id = 2",
+    )
+    rows = both[0].ask("SELECT r, at, u, day, old FROM t ORDER BY id")
+    assert {at for _, at, _, _, _ in rows} == {MOMENT}
+    assert {day for _, _, _, day, _ in rows} == {MOMENT.date()}
+    assert len({r for r, *_ in rows}) == len({u for _, _, u, _, _ in rows}) == len(rows)
+    assert all(0 <= r < 1 and u.version == 4 for r, _, u, _, _ in rows)
+    assert rows[0][4] == dt.timedelta(days=1)
+
+
+@postgres_only
+def test_time_and_chance_in_triggers_of_postgres(both):
+    agree(
+        both,
+        "CREATE TABLE t (id INTEGER PRIMARY KEY)",
+        "CREATE TABLE seen (id INTEGER, r DOUBLE PRECISION, at TIMESTAMPTZ)",
+        "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN INSERT INTO seen VALUES (NEW.id, random(), now()); RETURN NEW; END $$",
+        "CREATE TRIGGER note AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION note()",
+        "INSERT INTO t VALUES (1), (2)",
+    )
+    rows = both[0].ask("SELECT r, at FROM seen")
+    assert len({r for r, _ in rows}) == 2
+    assert {at for _, at in rows} == {MOMENT}
+
+
+@postgres_only
+@pytest.mark.parametrize("sql", [
+    "INSERT INTO t VALUES (clock_timestamp())", "INSERT INTO t VALUES ('now')", "INSERT INTO t VALUES (' Today ')",
+    "INSERT INTO t VALUES (timestamp 'tomorrow')", "INSERT INTO t VALUES ('yesterday'::timestamptz)",
+    "CREATE TABLE u (at TIMESTAMPTZ DEFAULT 'now')", "INSERT INTO t VALUES (timeofday()::timestamptz)",
+    "UPDATE t SET at = to_timestamp(random_normal())",
+])  # fmt: skip
+def test_clocks_and_chance_that_cannot_be_told_are_refused(both, sql):
+    both[0].do("CREATE TABLE t (at TIMESTAMPTZ)")
+    with pytest.raises((BadRequest, SqlError)):
+        both[0].do(sql)
+    assert both[0].ask("SELECT count(*) FROM t") == [(0,)]
+
+
+@postgres_only
+@pytest.mark.parametrize("text", ["now", "TODAY", "tomorrow 12:00", "{yesterday}"])
+def test_a_text_that_would_be_a_time_of_the_server(both, text):
+    one = both[0]
+    one.do("CREATE TABLE t (at TIMESTAMPTZ, v TEXT)")
+    one.do("INSERT INTO t (v) VALUES (?)", [text])
+    assert one.ask("SELECT v FROM t WHERE v = ?", [text]) == [(text,)]
+    for sql in ("INSERT INTO t (at) VALUES (?)", "INSERT INTO t (at) VALUES (?::timestamptz)",
+                "INSERT INTO t (at) VALUES (CAST(? AS timestamptz))", "UPDATE t SET at = ?"):  # fmt: skip
+        with pytest.raises((BadRequest, SqlError)):
+            one.do(sql, [text])
+    assert one.ask("SELECT at FROM t") == [(None,)]
+    one.do("INSERT INTO t (at, v) VALUES (?, 'I know that now')", ["2024-01-01"])
+
+
+KEYED = {
+    "sqlite": "CREATE TABLE k (id INTEGER PRIMARY KEY AUTOINCREMENT, v TEXT UNIQUE)",
+    "postgres": "CREATE TABLE k (id SERIAL PRIMARY KEY, v TEXT UNIQUE)",
+}
+
+
+def test_keys_agree_whatever_failed_or_was_rolled_back(both, dialect):
+    calls = [
+        ("execute", "INSERT INTO k (v) VALUES ('a')"),
+        ("execute", "INSERT INTO k (v) VALUES ('a')"),
+        ("transaction", [("INSERT INTO k (v) VALUES ('b')", []), ("INSERT INTO k (v) VALUES ('a')", [])]),
+        ("execute", "INSERT INTO k (v) VALUES ('c') RETURNING id"),
+    ]
+    for one in both:
+        one.do(KEYED[dialect])
+    both[0].batch(*calls)
+    for call in calls:  # in other batches; one of them is rolled back and performed again
+        both[1].database.begin()
+        both[1].call(*call)
+        both[1].database.rollback()
+        both[1].batch(call)
+    assert both[0].ask("SELECT * FROM k ORDER BY id") == both[1].ask("SELECT * FROM k ORDER BY id")
+    assert both[0].database.fingerprint() == both[1].database.fingerprint()
+    both[1].reopen()
+    assert [one.do("INSERT INTO k (v) VALUES ('d') RETURNING id").scalar() for one in both] in ([3, 3], [6, 6])
+    assert both[0].database.fingerprint() == both[1].database.fingerprint()
+
+
+@postgres_only
+def test_sequences_do_not_run_ahead_after_a_crash(both, postgres_servers):
+    """PostgreSQL logs 32 numbers in advance, and skips them after a crash."""
+    for one in both:
+        one.do(KEYED["postgres"])
+        one.do("INSERT INTO k (v) VALUES ('a')")
+    both[0].database.begin()
+    both[0].call("execute", "INSERT INTO k (v) VALUES ('never committed')")
+    postgres_servers["n1"].kill()
+    postgres_servers["n1"].start()
+    both[0].reopen()
+    assert [one.do("INSERT INTO k (v) VALUES ('b') RETURNING id").scalar() for one in both] == [2, 2]
+    assert both[0].database.fingerprint() == both[1].database.fingerprint()
+
+
+@postgres_only
+def test_a_sequence_of_two_tables_is_refused(both):
+    both[0].do(KEYED["postgres"])
+    with pytest.raises((BadRequest, ProgrammingError), match="sequence"):
+        both[0].do("CREATE TABLE l (LIKE k INCLUDING DEFAULTS)")
+    assert both[0].database.tables() == ["k"]
+
+
+@postgres_only
+def test_numbers_are_not_taken_in_advance(both):
+    for one in both:
+        one.do("CREATE TABLE c (id INTEGER GENERATED BY DEFAULT AS IDENTITY (CACHE 20), v TEXT)")
+        one.do("INSERT INTO c (v) VALUES ('a')")
+    both[0].reopen()
+    assert [one.do("INSERT INTO c (v) VALUES ('b') RETURNING id").scalar() for one in both] == [2, 2]
+
+
+def test_each_request_has_its_own_time_and_chance(both):
+    expressions = "CURRENT_TIMESTAMP, random()"
+    one, other = both
+    for database in (one, other):
+        database.database.begin()
+    a = [d.call("execute", f"SELECT {expressions}", number=1, now=NOW).rows for d in both]
+    b = [d.call("execute", f"SELECT {expressions}", number=2, now=NOW + 1).rows for d in both]
+    for database in (one, other):
+        database.database.commit([])
+    assert a[0] == a[1]
+    assert b[0] == b[1]
+    assert a[0][0][0] != b[0][0][0]
+    assert a[0][0][1] != b[0][0][1]
+
+
+def test_errors_name_statement_and_cause(db):
+    with pytest.raises(ProgrammingError, match=re.escape("; in: SELECT * FROM missing")) as caught:
+        db.do("SELECT *  FROM missing")
+    assert "missing" in str(caught.value)
