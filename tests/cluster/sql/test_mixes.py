@@ -33,8 +33,8 @@ def test_one_client_gets_what_a_plain_database_gives(group, data):
 @MIXES
 @given(st.data(), st.booleans())
 def test_many_clients_get_what_one_order_of_a_plain_database_gives(group, data, eager):
-    """``eager``: calls are sent without waiting. One that the schema has overtaken is then sent again, behind later ones:
-    the schema does not change in such a mix."""
+    """``eager``: calls are sent without waiting. What a change of the schema has overtaken is sent again, behind later
+    calls: such a mix changes no schema."""
     family, each = data.draw(programs(group.dialect, 3, 5, ddl=not eager))
     mixed = group.mix(family, lambda: group.at_once(each, eager))
     for place, order in enumerate(mixed.orders):
