@@ -3,12 +3,11 @@
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from framework import BadRequest, RemoteError
+from framework import ALL, BadRequest, RemoteError
 from framework.testing import cluster
 from objects.sql import Database
 from tests.cluster.sql.family import Family
@@ -85,9 +84,9 @@ class Group:
     def __exit__(self, *error: object) -> None:
         self._end.close()
 
-    def on(self, family: Family) -> Family:
-        """The same, on this database."""
-        return replace(family, dialect="postgres" if self._model else "sqlite")
+    @property
+    def dialect(self) -> str:
+        return "postgres" if self._model else "sqlite"
 
     def model(self, family: Family) -> Model:
         """With the tables, as they are at the beginning."""
@@ -100,8 +99,7 @@ class Group:
         """Tables are made, ``work`` is done, and tables are gone again. Digests are equal, or it is an error."""
         db = self.clients[0].db
         try:
-            db.transaction([(sql, ()) for sql in (*family.drop(), *family.make())])
-            self.digests()
+            db.transaction.with_(receipt=ALL)([(sql, ()) for sql in (*family.drop(), *family.make())])
             for store in self._stores:
                 store.order.clear()
             told = work()
