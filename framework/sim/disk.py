@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from framework.com.events import Safe
-from framework.com.handover import Part
+from framework.com.handed import Part
 from framework.ids import Invocation, Replica, Sid, object_of
 
 if TYPE_CHECKING:
