@@ -15,6 +15,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from copy import copy
 from decimal import Decimal, InvalidOperation
+from operator import is_
 from typing import Any, Final
 from uuid import UUID
 
@@ -106,7 +107,7 @@ def _list(value: Any, plain: frozenset[type]) -> Any:
 
 
 def _if_changed(value: Any, made: list[Any]) -> Any:
-    return value if all(one is other for one, other in zip(value, made, strict=True)) else made
+    return value if all(map(is_, value, made)) else made
 
 
 def _each(inner: Write) -> Write:
@@ -114,7 +115,7 @@ def _each(inner: Write) -> Write:
         return lambda value, plain: _list(value, plain) if isinstance(value, (list, tuple)) else value
 
     def write(value: Any, plain: frozenset[type]) -> Any:
-        if not isinstance(value, (list, tuple)):
+        if not value or not isinstance(value, (list, tuple)):
             return value  # the decoder will say what is wrong
         return _if_changed(value, [inner(one, plain) for one in value])
 
@@ -150,9 +151,12 @@ def _record(info: Any, known: dict[type, Write]) -> Write | None:
     inner: dict[str, Write] = {}
 
     def write(value: Any, plain: frozenset[type]) -> Any:
-        of = value if isinstance(value, dict) else {name: getattr(value, name, None) for name in inner}
-        found = {name: w(of[name], plain) for name, w in inner.items() if name in of}
-        changed = {name: one for name, one in found.items() if one is not of[name]}
+        changed: dict[str, Any] = {}
+        for name, w in inner.items():
+            of = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+            found = w(of, plain)
+            if found is not of:
+                changed[name] = found
         return _with(value, changed) if changed else value
 
     known[info.cls] = write
