@@ -7,7 +7,6 @@ of the savepoint before. Other connections read what is committed.
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,16 +17,15 @@ from framework import BadRequest, Broken, Recalled
 from objects.sql import digest, postgres_catalog, postgres_moving, postgres_notes
 from objects.sql.engine import Step
 from objects.sql.errors import ProgrammingError, from_postgres
-from objects.sql.footprint import Schema
+from objects.sql.footprint import Schema, read_postgres
 from objects.sql.options import Options
-from objects.sql.postgres_clock import check_text
 from objects.sql.postgres_connect import Raw, reader, writer
 from objects.sql.postgres_values import adapted
 from objects.sql.readers import Readers
 from objects.sql.result import Params, Result, summed
 from objects.sql.sqlite_functions import Given
 from objects.sql.statement import Statement
-from objects.sql.tokens import Dialect, tokens
+from objects.sql.tokens import Dialect
 
 _LOCK = 0x0B0  # of the whole database: who writes to it
 T = TypeVar("T")
@@ -106,7 +104,7 @@ class Postgres:
 
     def _publish(self) -> None:
         """The schema as it is now, for those who judge what calls will touch."""
-        self.known = Schema(self.version, "postgres", {}, {}, templates={})
+        self.known = read_postgres(self._raw, self.version)
 
     def _broken(self, error: "psycopg.Error", what: str) -> Exception:
         found = from_postgres(error, what)
@@ -286,9 +284,8 @@ class Postgres:
 
 
 def _result(raw: Raw, statement: Statement, params: Params) -> Result:
-    check_text(statement)
     try:
-        cursor = raw.execute(_psycopg(statement), adapted(statement, params))
+        cursor = raw.execute(statement.run, adapted(statement, params))
         rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
     except psycopg.Error as error:
         raise from_postgres(error, statement.text) from error
@@ -296,14 +293,3 @@ def _result(raw: Raw, statement: Statement, params: Params) -> Result:
     if statement.kind in ("update", "delete") and len(rows) > 1:
         rows.sort(key=_pack)  # they come as they lie on disk, which is no order
     return Result(columns, rows, max(cursor.rowcount, 0))
-
-
-@lru_cache(2048)
-def _psycopg(statement: Statement) -> str:
-    """Until ``run`` has it."""
-    out, at = [], 0
-    for token in tokens(statement.text, "postgres"):
-        if token.sort == "param":
-            out += [statement.text[at : token.start].replace("%", "%%"), f"%({token.value})s" if token.value else "%s"]
-            at = token.end
-    return "".join([*out, statement.text[at:].replace("%", "%%")])
