@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check proto sim bench bench-rpc bench-sql fig9 clean
+.PHONY: help setup demo test check compiled proto sim bench bench-rpc bench-sql fig9 clean
 
 help:          ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -19,7 +19,7 @@ $(READY): pyproject.toml
 
 setup: $(READY)  ## make .venv with all that tests and demo need
 
-demo: $(READY)   ## a seeded world of three Counter and Bank replicas, with a fault, told as it goes
+demo: $(READY)   ## a bank on three nodes: clients move money, a node is killed and comes back
 	$(BIN)/obo demo
 
 test: $(READY)   ## all tests
@@ -30,6 +30,9 @@ check: $(READY)  ## ruff, mypy --strict, architecture
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_architecture.py
+
+compiled: $(READY)  ## the com layer as machine code, for obo serve and obo sim; needs a C compiler, one minute
+	$(BIN)/obo compile
 
 proto: $(READY)  ## generate framework/net/wire from proto/
 	$(BIN)/python -m grpc_tools.protoc -Iframework/net/wire=proto --python_out=. --pyi_out=. --grpc_python_out=. \
@@ -51,4 +54,4 @@ fig9: $(READY)   ## Fig. 9 of P0
 	$(BIN)/obo fig9 --out out/fig9.png --json out/fig9.json
 
 clean:         ## remove what make made
-	rm -rf $(VENV) out build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) framework/_compiled out build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

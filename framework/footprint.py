@@ -80,7 +80,13 @@ class Relation:
         self.rows: Mapping[str, frozenset[str]] = {m: frozenset(rows[m]) for m in sorted(rows)}
         first: dict[frozenset[str], str] = {}
         self._stands_for = {m: first.setdefault(row, m) for m, row in self.rows.items()}
-        self._against = {m: sorted({self._stands_for[o] for o in row}) for m, row in self.rows.items()}
+        against = {m: sorted({self._stands_for[o] for o in row}) for m, row in self.rows.items()}
+        self._bare = {m: tuple(o + _BARE for o in others) for m, others in against.items()}
+        self._all = {m: tuple(o + _ALL for o in others) for m, others in against.items()}
+        self._before_key = {  # what stands before a key in a slot that a method meets with it
+            m: {mode: [f"{o}\x00{other}" for o in others for other in found] for mode, found in self.modes.items()}
+            for m, others in against.items()
+        }
         self._slots: dict[Footprint, tuple[tuple[str, ...], tuple[str, ...]]] = {}
 
     def methods(self, a: str, b: str) -> bool:
@@ -118,12 +124,12 @@ class Relation:
         return (*(f"{method}\x00{m}{k}" for k, m in f.keys), method + _ALL)
 
     def _meets(self, f: Footprint) -> tuple[str, ...]:
-        against = self._against.get(f.method, ())
+        if self.free(f.method):
+            return ()
         if f.keys is None:
-            return tuple([other + _ALL for other in against])
-        out: list[str] = []
-        for other in against:
-            out.append(other + _BARE)
-            for key, mode in f.keys:
-                out += [f"{other}\x00{m}{key}" for m in self.modes[mode]]
+            return self._all[f.method]
+        before = self._before_key[f.method]
+        out = [*self._bare[f.method]]
+        for key, mode in f.keys:
+            out += [slot + key for slot in before[mode]]
         return tuple(out)

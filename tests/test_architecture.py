@@ -32,6 +32,7 @@ LONGEST_FUNCTION = 70
 LEVELS: dict[str, int] = {
     "errors": 0,
     "version": 0,
+    "compiled": 0,
     "ids": 1,
     "footprint": 1,
     "com": 2,

@@ -30,9 +30,10 @@ def reader(tmp_path, ports, monkeypatch):
 
 
 def test_the_readme(reader):
-    """In a directory with ``examples/cluster.toml``, as a clone has it."""
+    """In a directory with the configurations of ``examples``, as a clone has them."""
     newcomer = reader("README.md")
-    newcomer.write("examples/cluster.toml", (ROOT / "examples" / "cluster.toml").read_text())
+    for name in ("cluster.toml", "sql.toml"):
+        newcomer.write(f"examples/{name}", (ROOT / "examples" / name).read_text())
     newcomer.follow()
 
 

@@ -9,7 +9,8 @@ of it differs from run to run.
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -26,7 +27,6 @@ GAP = (1.0, 4.0)  # seconds between two faults
 DOWN = (0.0, 2.0)  # seconds until a node that has ended is started again
 HANG = (0.2, 3.0)  # seconds that a node stands still
 BACK = 60.0  # seconds for a node to be a member again
-CALL = 30.0  # the deadline of a call: what takes longer is an error
 MOST_CALLS = 6000  # in a run: the oracle's work grows with the square
 MOST_RATE = 40.0  # calls in a second
 
@@ -40,6 +40,7 @@ class Plan(msgspec.Struct, frozen=True):
     nodes: int = 5
     seed: int = 0
     clients: int = 4
+    call: float = 30.0  # the deadline of a call, in seconds: what takes longer is an error
 
     @property
     def rate(self) -> float:
@@ -98,11 +99,8 @@ class Faults:
 
     def run(self, progress: Progress) -> None:
         """Load and faults, until the time is over or a node does not come back; then all are there again."""
-        self._prepare()
-        began = time.monotonic()
-        for client in self.clients:
-            client.start()
-        try:
+        with self.load():
+            began = time.monotonic()
             next_fault = began + self._random.uniform(*GAP)
             while (now := time.monotonic()) < began + self.plan.seconds and not self.problems:
                 self.elapsed = now - began
@@ -113,12 +111,21 @@ class Faults:
                 time.sleep(0.1)
             self.elapsed = time.monotonic() - began
             self._wait_for_all(progress)
+
+    @contextmanager
+    def load(self) -> Iterator[None]:
+        """The clients alone."""
+        self._prepare()
+        for client in self.clients:
+            client.start()
+        try:
+            yield
         finally:
             self._over.set()
             for client in self.clients:
                 client.stop()
         for client in self.clients:
-            if not client.join(CALL + 5.0):
+            if not client.join(self.plan.call + 5.0):
                 self.problems.append(f"{client.name} has a call that never ended")
 
     def _prepare(self) -> None:
@@ -179,14 +186,14 @@ class Soak(Faults):
     clients: list[Client]
 
     def _prepare(self) -> None:
-        vault = self._c.connect(timeout=CALL).object(Vault, "vault")
+        vault = self._c.connect(timeout=self.plan.call).object(Vault, "vault")
         for account in ACCOUNTS:
             vault.open(account)
         pace = self.plan.clients / self.plan.rate
         for i in range(self.plan.clients):
             name = f"client{i + 1}"
             home = self._c.nodes[i % len(self._c.nodes)]
-            orb = self._c.connect(home, timeout=CALL)
+            orb = self._c.connect(home, timeout=self.plan.call)
             self.clients.append(Client(name, orb, f"{self.plan.seed} {name}", pace))
 
     def report(self) -> Report:
@@ -211,7 +218,7 @@ class Soak(Faults):
         return said
 
     def _replicas(self) -> Iterable[str]:
-        orb = self._c.connect(timeout=CALL)
+        orb = self._c.connect(timeout=self.plan.call)
         try:
             replies = orb.crec(orb.mcast(orb.object(Vault, "vault").audit.request()))
         except OboError as error:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from framework.bench.soak_clients import MOST, Runner
-from framework.bench.soak_group import CALL, Faults, Plan, Progress, grave
+from framework.bench.soak_group import Faults, Plan, Progress, grave
 from framework.errors import BadRequest, OboError, RemoteError
 from framework.orb.client import Orb
 from framework.testing.clusters import Cluster, cluster
@@ -147,12 +147,12 @@ class SqlSoak(Faults):
     def _prepare(self) -> None:
         auto = AUTO["postgres" if self._servers else "sqlite"]
         names = [f"client{i + 1}" for i in range(self.plan.clients)]
-        db = self._c.connect(timeout=CALL).object(Database, "db")
+        db = self._c.connect(timeout=self.plan.call).object(Database, "db")
         db.transaction([(text.format(auto=auto), ()) for text in TABLES])
         db.executemany("INSERT INTO accounts VALUES (?, ?)", [(i, START) for i in range(ACCOUNTS)])
         db.executemany("INSERT INTO tallies VALUES (?, 0)", [(name,) for name in names])
         for i, name in enumerate(names):
-            orb = self._c.connect(self._c.nodes[i % len(self._c.nodes)], timeout=CALL)
+            orb = self._c.connect(self._c.nodes[i % len(self._c.nodes)], timeout=self.plan.call)
             self.clients.append(SqlClient(name, orb, f"{self.plan.seed} {name}"))
 
     def _server(self, node: str, lasts: float) -> None:
@@ -184,7 +184,7 @@ class SqlSoak(Faults):
 
     def _everywhere(self, method: str, *values: Any) -> dict[str, Any]:
         """At one point of the order."""
-        orb = self._c.connect(timeout=CALL)
+        orb = self._c.connect(timeout=self.plan.call)
         replies = orb.crec(orb.mcast(getattr(orb.object(Database, "db"), method).request(*values)))
         if len(replies) < self.plan.nodes:
             raise OboError(f"answered by {', '.join(r.replica for r in replies)} alone")

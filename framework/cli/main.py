@@ -12,7 +12,10 @@ from typing import Annotated
 
 import typer
 
-from framework import OboError, __version__
+from framework import OboError, __version__, compiled
+
+if sys.argv[1:2] in (["serve"], ["sim"]):  # before anything of the com layer is imported
+    compiled.use()
 
 #: In the order of the help. A name with '-' lives in the module with '_'.
 COMMANDS = (
@@ -34,6 +37,7 @@ COMMANDS = (
     "verify",
     "fig9",
     "bench",
+    "compile",
     "soak",
 )
 

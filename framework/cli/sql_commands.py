@@ -82,7 +82,7 @@ class Commands:
     def _explain(self, rest: str) -> None:
         if not rest:
             raise BadRequest("explain what? Write the statement after .explain")
-        sql_explain.show(self._console, self._runner.db, rest)
+        sql_explain.show(self._console, self._runner.db.explain(rest))
 
     def _read(self, rest: str) -> None:
         from objects.sql.client import check_level

@@ -39,6 +39,7 @@ class Entry:
         "started",
         "version",
         "void",
+        "waited",
         "wanted",
         "watchers",
     )
@@ -69,6 +70,7 @@ class Entry:
         self.safe = False
         self.fast = False
         self.started = False
+        self.waited = False  # for a conflicting one
         self.awaits = range(0)  # numbers of the calls that its instance waits for now
         self.void = False
         self.key: Stamp | None = None  # where it stands in the index of known requests

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from framework.com.events import Give, Snapshot, Take
+from framework.com.handed import Part
 from framework.com.host import Host
-from framework.com.messages import Ready, WireContext
-from framework.com.replies import Kept
+from framework.com.messages import Ready
 from framework.com.view import NOBODY, Holding
 from framework.com.words import NONE
 from framework.errors import BadMessage, BadRequest, Unavailable
@@ -29,14 +29,6 @@ from framework.ids import Node, Replica, node_of, object_of, replica
 
 if TYPE_CHECKING:
     from framework.com.core import Com
-
-
-class Part(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    """What the com layer of a replica hands over."""
-
-    clock: int
-    context: WireContext  # what later instances inherit (PROTOCOL §4)
-    replies: Kept
 
 
 class Handover:

@@ -53,6 +53,7 @@ class Order(Before):
         self.absence = Absence(lives)
         self.closed = False  # nothing starts: the state is on its way, from or to this replica
         self.shut: list[Entry] = []  # what would have started
+        self.begun = self.waited = 0  # requests; and those of them that had to wait for a conflicting one
         self.name = object_of(replica)
         self.told = told  # say when a stamp is safe
         self.relation = relation
@@ -107,6 +108,7 @@ class Order(Before):
 
     def _direct(self, entry: Entry) -> None:
         start(self, entry)
+        self.begun += 1
         if self.told:
             self.out.append((SAFE, entry))
         self.out += ((START, entry), (SETTLED, entry))
@@ -244,6 +246,7 @@ class Order(Before):
             if blocker is None:
                 self._try_start(entry)
             else:
+                entry.waited = True
                 self._watch(blocker, entry)
 
     def _propose(self, entry: Entry) -> bool:
@@ -328,6 +331,8 @@ class Order(Before):
 
     def _start(self, entry: Entry) -> None:
         entry.started = True
+        self.begun += 1
+        self.waited += entry.waited
         self.ahead.start(entry)
         self.out.append((START, entry))
         assert entry.invocation is not None

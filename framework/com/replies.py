@@ -17,36 +17,12 @@ from collections import OrderedDict
 from collections.abc import Collection
 from itertools import islice
 
-import msgspec
-
+from framework.com.handed import Kept, Told
 from framework.com.messages import Request, WireContext
 from framework.com.ranges import Ranges
 from framework.ids import Invocation
 
 BOUND = 10_000
-
-
-class Told(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    """A reply, as it is handed over."""
-
-    invocation: Invocation
-    status: str
-    body: bytes
-    output: bool
-    context: WireContext
-    full: WireContext
-    joins: WireContext
-    copies: int
-
-
-class Kept(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    """What has been performed at a replica, as far as it remembers."""
-
-    replies: tuple[Told, ...]
-    tombs: tuple[Invocation, ...]
-    roots: tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
-    done: tuple[tuple[str, int], ...]
-    running: tuple[Invocation, ...] = ()  # in ``roots``, but not in the state
 
 
 class Reply:

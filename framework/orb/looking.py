@@ -195,7 +195,8 @@ def _replica(host: Host, running: int, performed: int) -> dict[str, int]:
     for entry in host.order.entries.values():
         if _waits(entry):
             stages[_stage(entry)] += 1
-    return {**stages, "running": running, "performed": performed}
+    order = host.order
+    return {**stages, "running": running, "performed": performed, "begun": order.begun, "waited": order.waited}
 
 
 def _waits(entry: Entry) -> bool:

@@ -16,7 +16,7 @@ from sqlalchemy import URL
 from framework import BadRequest, Broken, Recalled
 from objects.sql import digest, postgres_catalog, postgres_moving, postgres_notes
 from objects.sql.engine import Step
-from objects.sql.errors import ProgrammingError, from_postgres
+from objects.sql.errors import ProgrammingError, from_postgres, shown
 from objects.sql.footprint import Schema, read_postgres
 from objects.sql.options import Options
 from objects.sql.postgres_connect import Raw, reader, writer
@@ -289,6 +289,11 @@ def _result(raw: Raw, statement: Statement, params: Params) -> Result:
         rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
     except psycopg.Error as error:
         raise from_postgres(error, statement.text) from error
+    if statement.single and cursor.rowcount > 1:
+        raise ProgrammingError(
+            f"random() in an UPDATE of {cursor.rowcount} rows: they would draw numbers in the order in which they lie "
+            f"on disk: update one row at a time; in: {shown(statement.text)}"
+        )
     columns = [column.name for column in cursor.description or ()]
     if statement.kind in ("update", "delete") and len(rows) > 1:
         rows.sort(key=_pack)  # they come as they lie on disk, which is no order

@@ -2,7 +2,7 @@
 so what is done row by row, and draws a number for each, needs an ORDER BY."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -149,12 +149,32 @@ def _check_draws(tokens: Sequence[Token], calls: Sequence[str], kind: Kind) -> N
     for (name, bracket), end in zip(pairwise(tokens), tokens[2:], strict=False):
         if name.is_("random") and bracket.value == "(" and end.value != ")":
             raise BadRequest("random(a, b) is refused: it is the server's own: use a + random() * (b - a)")
-    drawn = next((name for name in calls if name in _DRAWS), None)
-    if drawn and kind in ("update", "delete"):
-        raise BadRequest(
-            f"{drawn}() is refused in UPDATE and DELETE: each row would draw a number, in the order in which the rows "
-            "lie on disk: draw it in the client, and give it as a parameter"
-        )
+    if kind in ("insert", "update", "delete") and any(name in _DRAWS for name in calls):
+        _check_places(tokens, kind)
+
+
+def draws(calls: Iterable[str]) -> bool:
+    """Does each row draw a number?"""
+    return any(name in _DRAWS for name in calls)
+
+
+def _check_places(tokens: Sequence[Token], kind: Kind) -> None:
+    """Where each row draws a number, rows must come in an order: VALUES, ORDER BY, or there is only one."""
+    groups: list[bool] = []  # for each parenthesis that is open: is it a query?
+    selected = kind == "delete"  # from here on, rows are looked through as they lie on disk
+    for token, after in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.value == "(" and token.sort == "op":
+            groups.append(after is not None and after.is_("select", "with", "values", "table"))
+        elif token.value == ")" and token.sort == "op" and groups:
+            groups.pop()
+        elif not groups and token.is_("from", "where"):
+            selected = True
+        elif token.sort in ("word", "name") and token.value in _DRAWS and after is not None and after.value == "(":
+            if selected or any(groups):
+                raise BadRequest(
+                    f"{token.value}() is refused here: each row would draw a number, in the order in which the rows "
+                    "lie on disk: draw it in the client, and give it as a parameter"
+                )
 
 
 def _check_insert(tokens: Sequence[Token]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from framework import BadRequest
-from objects.sql import refuse
+from objects.sql import refuse, refuse_postgres
 from objects.sql.kinds import Kind, kind_of
 from objects.sql.postgres_text import postgres_text
 from objects.sql.tokens import Dialect, Token, folded, tokens
@@ -36,6 +36,7 @@ class Statement(msgspec.Struct, frozen=True, eq=False):
     count: int  # of parameters by position
     names: frozenset[str]  # all that may name something, folded as the dialect does
     calls: frozenset[str]  # all that may be a function
+    single: bool  # PostgreSQL: it may change one row at most, else rows would draw numbers as they lie on disk
 
     @property
     def named(self) -> bool:
@@ -95,6 +96,7 @@ def _understand(text: str, dialect: Dialect) -> Statement:
         count=1 + max((p for p in params if isinstance(p, int)), default=-1),
         names=frozenset(folded(t.value) if dialect == "sqlite" else t.value for t in found if t.names()),
         calls=frozenset(refuse.called(found)),
+        single=kind == "update" and dialect == "postgres" and refuse_postgres.draws(refuse.called(found)),
     )
 
 

@@ -20,7 +20,7 @@ from framework.com.events import (
     Transmit,
     Writable,
 )
-from framework.com.handover import Part
+from framework.com.handed import Part
 from framework.com.messages import Cancel as CancelMessage
 from framework.com.messages import Response, decode
 from framework.com.receipt import CREC, SREC, quorum

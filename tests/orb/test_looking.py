@@ -43,6 +43,8 @@ def test_status_says_what_waits_and_why(play):
             "agreed": 2,
             "running": 1,
             "performed": 0,
+            "begun": 1,
+            "waited": 0,
         }
         assert told["waiting_in_all"] == 2
         first = told["waiting"][0]

@@ -13,9 +13,9 @@ from itertools import chain, islice
 import msgspec
 
 from framework.com.context import Context
-from framework.com.handover import Part
+from framework.com.handed import Kept, Part
 from framework.com.messages import Request
-from framework.com.replies import Kept, Replies
+from framework.com.replies import Replies
 from framework.com.view import Holding
 from framework.declare import Object, declaration, performing
 from framework.errors import BadRequest

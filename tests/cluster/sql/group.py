@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from framework import OboError
+from framework import BadRequest, RemoteError
 from framework.testing import cluster
 from objects.sql import Database
 from tests.cluster.sql.family import Family
@@ -17,6 +18,7 @@ from tests.cluster.sql.watched import Performed, Watched, performed
 
 WAIT = 60.0
 NODES = ("n1", "n2", "n3")
+DELAYS = (0.002, 0.006, 0.001)  # of the links: what is not ordered arrives in different orders
 
 
 class Told(NamedTuple):
@@ -25,6 +27,7 @@ class Told(NamedTuple):
     method: str
     values: tuple[Any, ...]
     said: list[Outcome]
+    performed: bool = True  # False: it only reads, or was refused by the home node
 
 
 class Client:
@@ -34,15 +37,24 @@ class Client:
         self.db = orb.object(Database, "db")
 
     def call(self, step: Step) -> Told:
+        return self._told(step, lambda: getattr(self.db, step[0])(*step[1]))
+
+    def run(self, steps: list[Step], eager: bool = False) -> list[Told]:
+        """One after the other; ``eager``: all are sent at once, in this order."""
+        if not eager:
+            return [self.call(step) for step in steps]
+        sent = [getattr(self.db, method).submit(*values) for method, values in steps]
+        return [self._told(step, lambda f=future: f.result(WAIT)) for step, future in zip(steps, sent, strict=True)]
+
+    def _told(self, step: Step, get: Callable[[], Any]) -> Told:
         method, values = step
         try:
-            value = getattr(self.db, method)(*values)
-        except OboError as error:
-            return Told(method, values, outcomes(method, values, None, str(error).partition(":")[0]))
-        return Told(method, values, outcomes(method, values, value, ""))
-
-    def run(self, steps: list[Step]) -> list[Told]:
-        return [self.call(step) for step in steps]
+            said, ordered = outcomes(method, values, get(), ""), method != "query"
+        except RemoteError as error:
+            said, ordered = outcomes(method, values, None, str(error).partition(":")[0]), method != "query"
+        except BadRequest:
+            said, ordered = outcomes(method, values, None, "BadRequest"), False
+        return Told(method, values, said, ordered)
 
 
 class Mixed(NamedTuple):
@@ -61,8 +73,10 @@ class Group:
         self._end = ExitStack()
 
     def __enter__(self) -> Self:
-        made = cluster({"db": Watched}, NODES, trace=self._directory, options=self._options, links=False)
+        made = cluster({"db": Watched}, NODES, trace=self._directory, options=self._options, suspect_after=30)
         self.c = self._end.enter_context(made)
+        for number, (one, other) in enumerate(combinations(NODES, 2)):
+            self.c.slow(one, other, DELAYS[number])
         self.clients = [Client(self.c.connect(node, timeout=WAIT)) for node in NODES]
         self._stores: list[Watched] = [self.c._members[n]._node.life.residents[f"db@{n}"].store for n in NODES]  # type: ignore[attr-defined]
         self._threads = self._end.enter_context(ThreadPoolExecutor(len(NODES)))
@@ -99,8 +113,8 @@ class Group:
         finally:
             db.transaction([(sql, ()) for sql in family.drop()])
 
-    def at_once(self, programs: list[list[Step]]) -> list[list[Told]]:
-        running = [self._threads.submit(c.run, p) for c, p in zip(self.clients, programs, strict=True)]
+    def at_once(self, programs: list[list[Step]], eager: bool) -> list[list[Told]]:
+        running = [self._threads.submit(c.run, p, eager) for c, p in zip(self.clients, programs, strict=True)]
         return [each.result(WAIT) for each in running]
 
     def digests(self) -> list[dict[str, str]]:

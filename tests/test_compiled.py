@@ -1,0 +1,80 @@
+"""Compiled modules are used only where they are what the sources say."""
+
+import json
+import subprocess
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+
+from framework import compiled
+
+SOURCE = Path(compiled.__file__).parent / "com" / "lives.py"
+
+
+def made(tmp_path: Path, name: str = "framework.com.lives") -> Path:
+    (tmp_path / f"{name}{EXTENSION_SUFFIXES[0]}").write_bytes(b"")
+    compiled.record([SOURCE], tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OBO_PURE", raising=False)
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    monkeypatch.setattr(sys, "modules", {n: m for n, m in sys.modules.items() if n != "framework.com.lives"})
+
+
+def test_what_was_made_from_these_sources_is_used(tmp_path: Path) -> None:
+    assert compiled.use(made(tmp_path)) == ""
+    spec = sys.meta_path[0].find_spec("framework.com.lives", None)
+    assert spec is not None and spec.origin is not None and Path(spec.origin).parent == tmp_path
+    assert sys.meta_path[0].find_spec("framework.com.core", None) is None  # the others come from where they always do
+
+
+def test_what_was_made_from_another_source_is_not(tmp_path: Path) -> None:
+    here = made(tmp_path)
+    (here / "made_from.json").write_text(json.dumps({"com/lives.py": "0" * 64}))
+    before = list(sys.meta_path)
+    assert "framework/com/lives.py has changed" in compiled.use(here)
+    assert sys.meta_path == before
+
+
+def test_nor_what_has_no_source_any_more(tmp_path: Path) -> None:
+    here = made(tmp_path)
+    (here / "made_from.json").write_text(json.dumps({"com/nobody.py": "0" * 64}))
+    assert "framework/com/nobody.py has changed" in compiled.use(here)
+
+
+def test_nor_what_is_for_another_python(tmp_path: Path) -> None:
+    here = made(tmp_path)
+    (here / f"framework.com.lives{EXTENSION_SUFFIXES[0]}").rename(here / "framework.com.lives.cpython-27-pdp11.so")
+    assert "not there for this Python" in compiled.use(here)
+
+
+def test_nor_beside_a_source_that_is_imported_already(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "framework.com.lives", compiled)
+    assert "imported already" in compiled.use(made(tmp_path))
+
+
+def test_without_any_the_sources_are_used(tmp_path: Path) -> None:
+    assert compiled.use(tmp_path) == "there are none"
+
+
+def test_who_wants_the_sources_gets_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OBO_PURE", "1")
+    assert compiled.use(made(tmp_path)) == "OBO_PURE is set"
+
+
+def test_a_node_asks_before_anything_of_the_com_layer_is_imported() -> None:
+    """Else ``use`` would say that it is too late."""
+    look = (
+        "import sys; sys.argv = ['obo', 'serve']\n"
+        "from framework import compiled\n"
+        "def use(): print([n for n in sys.modules if n.startswith('framework.com.')])\n"
+        "compiled.use = use\n"
+        "import framework.cli.main\n"
+    )
+    told = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert told.stdout == "[]\n"
