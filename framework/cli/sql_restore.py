@@ -12,9 +12,9 @@ from framework.cli.sql_again import after_rows, before_rows, drops, numbered
 from framework.cli.sql_backup import TIMEOUT
 from framework.cli.sql_bar import Bar
 from framework.cli.sql_check import problems
-from framework.cli.sql_complete import quoted
 from framework.cli.sql_file import Reader, Table
 from framework.cli.sql_run import explained
+from framework.cli.sql_split import quoted
 from framework.cli.sql_where import Found, Name, Seconds, database
 from framework.cli.where import CLUSTER, At, ConfigFile, CredentialsDir
 from framework.errors import Aborted, BadRequest, OboError, RemoteError
