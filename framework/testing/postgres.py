@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,11 @@ class Server:
     def _end(self, number: int) -> None:
         if self._process is None:
             return
-        os.killpg(self._process.pid, number) if number == signal.SIGKILL else self._process.send_signal(number)
+        with_it = _children(self._process.pid) if number == signal.SIGKILL else []
+        self._process.send_signal(number)
+        for pid in with_it:  # each in a session of its own; they would go on until they notice
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
         self._process.wait(_PATIENCE)
         self._reaper.leave(self._process.pid)
         self._process = None
@@ -135,6 +139,16 @@ def servers(count: int, *, fsync: bool = True, settings: Mapping[str, str] | Non
             started.append(Server(binaries, data, reaper, wanted))
             ends.callback(started[-1].kill)
         yield started
+
+
+def _children(pid: int) -> list[int]:
+    """Of a process, where the system tells."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            if int(path.read_text().rpartition(")")[2].split()[1]) == pid:
+                found.append(int(path.parent.name))
+    return found
 
 
 def find_binaries() -> Path:
