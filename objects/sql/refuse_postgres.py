@@ -66,6 +66,11 @@ _SYSTEM_COLUMNS: Final = frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tab
 _DRAWS: Final = frozenset({"random", "gen_random_uuid", "uuidv4"})
 #: The request's own stand before these in the search path, unless they are called by their full names.
 _SHADOWED: Final = frozenset({*_DRAWS, "now", "transaction_timestamp", "statement_timestamp", "age"})
+_COLLECTS: Final = frozenset(
+    {"array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg", "xmlagg",
+     "json_arrayagg", "json_objectagg"}
+)  # fmt: skip
+_COUNTS: Final = frozenset({"row_number", "lag", "lead", "first_value", "last_value", "nth_value", "ntile"})
 _MOMENTS: Final = ("now", "today", "tomorrow", "yesterday")
 _LETTERS: Final = re.compile("[a-z]+")
 
@@ -75,6 +80,8 @@ def check(tokens: Sequence[Token], calls: Sequence[str], kind: Kind) -> None:
     _check_calls(calls, writes)
     _check_words(tokens, kind)
     _check_draws(tokens, calls, kind)
+    if writes:
+        _check_ordered(tokens, calls)
     if kind == "insert":
         _check_insert(tokens)
     if kind == "ddl":
@@ -175,6 +182,37 @@ def _check_places(tokens: Sequence[Token], kind: Kind) -> None:
                     f"{token.value}() is refused here: each row would draw a number, in the order in which the rows "
                     "lie on disk: draw it in the client, and give it as a parameter"
                 )
+
+
+def _check_ordered(tokens: Sequence[Token], calls: Sequence[str]) -> None:
+    """What takes rows one after the other, and can be told to do so in an order."""
+    if "any_value" in calls:
+        raise BadRequest("any_value() is refused in a statement that changes data: use min() or max()")
+    for i, token in enumerate(tokens[:-1]):
+        if token.names() and token.value in _COLLECTS and tokens[i + 1].value == "(":
+            if not _orders(tokens[i + 2 :]):
+                raise BadRequest(
+                    f"{token.value}(...) without ORDER BY is refused in a statement that changes data: replicas may "
+                    f"have the rows in different orders: write {token.value}(... ORDER BY key)"
+                )
+        if token.is_("over") and tokens[i + 1].value == "(" and _COUNTS & set(calls) and not _orders(tokens[i + 2 :]):
+            raise BadRequest(
+                f"{min(_COUNTS & set(calls))}() with OVER (...) without ORDER BY is refused in what changes "
+                "data: replicas may have the rows in different orders: write OVER (ORDER BY key)"
+            )
+
+
+def _orders(tokens: Sequence[Token]) -> bool:
+    """Is there an ORDER BY before the parenthesis is closed?"""
+    depth = 0
+    for a, b in pairwise(tokens):
+        if a.sort == "op" and a.value in "()":
+            depth += 1 if a.value == "(" else -1
+            if depth < 0:
+                return False
+        elif depth == 0 and a.is_("order") and b.is_("by"):
+            return True
+    return False
 
 
 def _check_insert(tokens: Sequence[Token]) -> None:

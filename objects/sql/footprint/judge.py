@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from objects.sql.footprint.effects import NULL, Effects, Row, Source
 from objects.sql.footprint.schema import Table
-from objects.sql.footprint.tree import alias_of, column_of, conjuncts, name_of, named, source_of, table_name
+from objects.sql.footprint.tree import alias_of, column_of, conjuncts, name_of, named, part, source_of, table_name
 from objects.sql.statement import Statement
 from objects.sql.tokens import tokens
 
@@ -34,7 +34,7 @@ class Judge:
 
     def judge(self) -> None:
         tree = self.tree
-        if tree is None or tree.args.get("with_") is not None:
+        if tree is None or part(tree, "with") is not None:
             self.why = UNREAD if tree is None else "a common table expression"
             return self._rest()
         if isinstance(tree, exp.Select) and self.statement.kind == "select":
@@ -75,7 +75,8 @@ class Judge:
     # where
 
     def _select(self, tree: exp.Select) -> None:
-        sources = [tree.args["from_"].this] if tree.args.get("from_") is not None else []
+        first = part(tree, "from")
+        sources = [] if first is None else [first.this]
         sources += [j.this for j in tree.args.get("joins") or []]
         for node in sources:
             if isinstance(node, exp.Table) and not node.args.get("joins"):
@@ -108,17 +109,17 @@ class Judge:
         """What columns are equal to."""
         out: dict[str, Sequence[Source]] = {}
         alias = alias_of(node, self.dialect)
-        for part in conjuncts(where):
+        for fact in conjuncts(where):
             column: str | None = None
             values: list[Source | None] = []
-            if isinstance(part, exp.EQ):
-                for one, other in ((part.this, part.expression), (part.expression, part.this)):
+            if isinstance(fact, exp.EQ):
+                for one, other in ((fact.this, fact.expression), (fact.expression, fact.this)):
                     if column is None:
                         column = column_of(one, table, alias, alone, self.dialect)
                         values = [self._source(other, table, column)]
-            elif isinstance(part, exp.In) and part.expressions:
-                column = column_of(part.this, table, alias, alone, self.dialect)
-                values = [self._source(e, table, column) for e in part.expressions]
+            elif isinstance(fact, exp.In) and fact.expressions:
+                column = column_of(fact.this, table, alias, alone, self.dialect)
+                values = [self._source(e, table, column) for e in fact.expressions]
             known = [v for v in values if v is not None]
             if column is not None and known and len(known) == len(values):
                 if column not in out or len(known) < len(out[column]):
@@ -144,7 +145,7 @@ class Judge:
         table = self._target(node)
         if table is None:
             return
-        joined = tree.args.get("from_") or tree.args.get("using") or node.args.get("joins")
+        joined = part(tree, "from") or tree.args.get("using") or node.args.get("joins")
         rows = self._rows(node, table, tree.args.get("where"), not joined)
         if isinstance(tree, exp.Delete):
             self._gone(table)

@@ -1,17 +1,15 @@
-"""One real PostgreSQL server for the tests of footprints."""
-
-from collections.abc import Iterator
-from typing import Any
+"""A database on a real PostgreSQL server, with the functions that statements are written to call."""
 
 import psycopg
 import pytest
 
-from framework.testing.postgres import servers
+from objects.sql.postgres_functions import MAKE
 
 
 @pytest.fixture(scope="session")
-def postgres() -> "Iterator[psycopg.Connection[Any]]":
-    with servers(1, fsync=False) as (server,):
-        options = "-c client_min_messages=error"
-        with psycopg.connect(server.url(), autocommit=True, options=options) as connection:
-            yield connection
+def postgres(postgres_servers):
+    url = postgres_servers["n1"].create("footprints")
+    with psycopg.connect(url, autocommit=True, options="-c client_min_messages=error") as connection:
+        for text in MAKE:
+            connection.execute(text)
+        yield connection
