@@ -32,7 +32,7 @@ check: $(READY)  ## ruff, mypy --strict, architecture
 	$(BIN)/python -m pytest tests/test_architecture.py
 
 compiled: $(READY)  ## the com layer as machine code, for obo serve and obo sim; needs a C compiler, one minute
-	$(BIN)/python tools/compiled.py
+	$(BIN)/obo compile
 
 proto: $(READY)  ## generate framework/net/wire from proto/
 	$(BIN)/python -m grpc_tools.protoc -Iframework/net/wire=proto --python_out=. --pyi_out=. --grpc_python_out=. \

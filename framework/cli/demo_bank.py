@@ -239,11 +239,11 @@ class Bank:
         share = 100 * (begun - waited) / begun
         self._say(
             f"{begun - waited:,} of the {begun:,} requests that the copies got ({share:.0f} %) "
-            "met nobody else at their accounts: each copy performed them as they came, in an order of its own.",
+            "met no other one that touched the same: each copy performed them as they came, in an order of its own.",
             first="  ",
         )
         self._say(
-            f"{waited:,} met another one at the same account and waited for it: they were performed in the same order "
-            "on every copy. There the order shows, so it is kept there, and only there.",
+            f"{waited:,} met another one that touched the same, an account most often, and waited for it: they were "
+            "performed in the same order on every copy. There the order shows, so it is kept there, and only there.",
             first="  ",
         )

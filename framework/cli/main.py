@@ -37,6 +37,7 @@ COMMANDS = (
     "verify",
     "fig9",
     "bench",
+    "compile",
     "soak",
 )
 

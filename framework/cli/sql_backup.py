@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from framework.cli.sql_bar import Bar
-from framework.cli.sql_complete import quoted
 from framework.cli.sql_file import KIND, VERSION, Header, Writer
+from framework.cli.sql_split import quoted
 from framework.cli.sql_where import Found, Name, Seconds, database
 from framework.cli.where import CLUSTER, At, ConfigFile, CredentialsDir
 from framework.errors import Aborted, BadRequest, RemoteError

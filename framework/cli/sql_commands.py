@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 
-from rich.syntax import Syntax
 from rich.table import Table
 
 from framework.cli import sql_explain, sql_replicas
@@ -68,12 +67,15 @@ class Commands:
                 raise BadRequest(f"no table {rest!r}; {did_you_mean(rest, known)}")
             texts = [text for text in texts if mentions(text, rest)]
         for text in texts:
-            text = text.rstrip().removesuffix(";") + ";"
-            colours = Syntax(text, "sql", theme="ansi_dark", background_color="default", word_wrap=True)
-            if self._console.is_terminal:
-                self._console.print(colours)
-            else:
-                self._console.print(text, markup=False, soft_wrap=True)
+            self._print_sql(text.rstrip().removesuffix(";") + ";")
+
+    def _print_sql(self, text: str) -> None:
+        if not self._console.is_terminal:
+            self._console.print(text, markup=False, soft_wrap=True)
+            return
+        from rich.syntax import Syntax
+
+        self._console.print(Syntax(text, "sql", theme="ansi_dark", background_color="default", word_wrap=True))
 
     def _replicas(self, rest: str) -> None:
         _nothing(".replicas", rest)

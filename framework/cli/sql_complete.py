@@ -10,6 +10,7 @@ from prompt_toolkit.document import Document
 
 from framework.cli.sql_commands import COMMANDS
 from framework.cli.sql_show import MODES
+from framework.cli.sql_split import quoted
 from framework.errors import OboError
 
 if TYPE_CHECKING:
@@ -51,10 +52,6 @@ class Names:
         except OboError:
             return  # nothing to complete is no reason to complain
         self.columns = found
-
-
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 class SqlCompleter(Completer):

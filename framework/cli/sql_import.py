@@ -11,8 +11,8 @@ from typing import Annotated, Any, BinaryIO
 import typer
 
 from framework.cli.sql_bar import Bar
-from framework.cli.sql_complete import quoted
 from framework.cli.sql_run import explained
+from framework.cli.sql_split import quoted
 from framework.cli.sql_where import TIMEOUT, Found, Name, Seconds, database
 from framework.cli.where import CLUSTER, At, ConfigFile, CredentialsDir
 from framework.declare.suggest import did_you_mean

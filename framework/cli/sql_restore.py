@@ -8,22 +8,21 @@ from typing import Annotated, Any
 
 import typer
 
+from framework.cli.sql_again import after_rows, before_rows, drops, numbered
 from framework.cli.sql_backup import TIMEOUT
 from framework.cli.sql_bar import Bar
 from framework.cli.sql_check import problems
-from framework.cli.sql_complete import quoted
 from framework.cli.sql_file import Reader, Table
 from framework.cli.sql_run import explained
+from framework.cli.sql_split import quoted
 from framework.cli.sql_where import Found, Name, Seconds, database
 from framework.cli.where import CLUSTER, At, ConfigFile, CredentialsDir
 from framework.errors import Aborted, BadRequest, OboError, RemoteError
 
 MOST_ROWS, MOST_BYTES = 1000, 1 << 20  # of a batch
 
-#: What rows need. Indexes, views and triggers come after them: quicker, and a trigger must not act a second time.
-_FIRST = re.compile(r"\s*CREATE\s+(?:\w+\s+)*?(?:TABLE|SEQUENCE|TYPE|DOMAIN|SCHEMA|EXTENSION)\b", re.I)
-_VIEW = re.compile(r"\s*CREATE\s+(?:\w+\s+)*?VIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?(\"(?:[^\"]|\"\")+\"|[\w.]+)", re.I)
-_GENERATED = re.compile(r'generated column "([^"]+)"|cannot insert a non-DEFAULT value into column "([^"]+)"')
+_GENERATED = re.compile(r'generated column "([^"]+)"|Column "([^"]+)" is a generated column')
+_IDENTITY = "is an identity column"
 _FOREIGN = re.compile(r"foreign key", re.I)
 
 
@@ -74,20 +73,19 @@ class Restore:
             raise BadRequest(f"{self._db.name} has tables: {some}; --replace drops them and their rows")
 
     def run(self, replace: bool) -> None:
-        if replace:
-            self._empty()
         schema = self._backup.header.schema
-        for text in (t for t in schema if _FIRST.match(t)):
-            self._db.execute(text)
+        if replace:
+            _in_some_order(drops(self._db.schema()), self._db.execute)
+        _in_some_order(before_rows(schema), self._db.execute)
         self._rows()
-        for text in (t for t in schema if not _FIRST.match(t)):
-            self._db.execute(text)
+        self._count_on(schema)
+        _in_some_order(after_rows(schema), self._db.execute)
 
-    def _empty(self) -> None:
-        views = [found[1] for text in self._db.schema() if (found := _VIEW.match(text))]
-        drops = [f"DROP VIEW {view}" for view in views]
-        drops += [f"DROP TABLE {quoted(table)}" for table in self._db.tables()]
-        _in_some_order(drops, self._db.execute)
+    def _count_on(self, schema: list[str]) -> None:
+        for each in numbered(schema) if self._backup.header.dialect == "postgres" else ():
+            highest = self._db.query(f"SELECT max({each.column}) FROM {each.table}").rows[0][0]
+            if highest is not None:
+                self._db.execute(each.restart(highest + 1))
 
     def _rows(self) -> None:
         """A row may refer to one that comes later: what is refused for that waits until the others are in."""
@@ -112,20 +110,23 @@ class Restore:
 
     def _insert(self, table: Table, rows: list[list[Any]]) -> None:
         """Columns that the database computes are not given; which they are it says itself."""
-        columns = list(table.columns)
+        columns, overriding = list(table.columns), ""
         while True:
             at = [table.columns.index(c) for c in columns]
             names = ", ".join(map(quoted, columns))
-            text = f"INSERT INTO {quoted(table.table)} ({names}) VALUES ({', '.join('?' * len(columns))})"
+            places = ", ".join("?" * len(columns))
+            text = f"INSERT INTO {quoted(table.table)} ({names}) {overriding}VALUES ({places})"
             try:
                 self._db.executemany(text, [[row[i] for i in at] for row in rows])
                 return
             except RemoteError as error:
                 computed = _GENERATED.search(str(error))
-                name = computed and (computed[1] or computed[2])
-                if name not in columns or len(columns) == 1:
+                if computed and len(columns) > 1:
+                    columns.remove(computed[1] or computed[2])
+                elif _IDENTITY in str(error) and not overriding:
+                    overriding = "OVERRIDING SYSTEM VALUE "
+                else:
                     raise
-                columns.remove(name)
 
     def _batches(self) -> Iterator[tuple[Table, list[list[Any]]]]:
         table: Table | None = None

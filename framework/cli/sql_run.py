@@ -127,7 +127,7 @@ def explained(error: OboError, tables: Callable[[], list[str]] = list) -> str:
     elif isinstance(error, OutcomeUnknown | DeadlineExceeded):
         return f"{text}. If it writes, it may have happened: look before you send it again"
     elif isinstance(error, Unavailable):
-        return f"{text}. obo status says which nodes are there; --read any reads even if too few are"
+        return f"{text}. obo status says which nodes are there; in the shell, .read any reads even so"
     return text
 
 

@@ -127,6 +127,8 @@ def plain(value: object, null: str = "NULL") -> str:
         return f"x'{value.hex()}'"
     if isinstance(value, datetime):
         return value.isoformat(" ")
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(as_json(value), ensure_ascii=False)
     return str(value)
 
 

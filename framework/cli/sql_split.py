@@ -157,3 +157,8 @@ def only_reads(statement: str) -> bool:
     """As far as can be told from the words; the database itself has the last one."""
     first = first_word(statement)
     return first in _READS or (first == "WITH" and _WRITES.search(bare(statement)) is None)
+
+
+def quoted(name: str) -> str:
+    """A name as SQL takes it, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'

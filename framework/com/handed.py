@@ -1,7 +1,7 @@
 """What the com layer of a replica hands over beside the state, as it crosses the wire.
 
 Like all wire types in a module without anything else: mypyc would take from them what msgspec has to know (see
-tools/compiled.py)."""
+framework/cli/compile.py)."""
 
 import msgspec
 

@@ -32,6 +32,7 @@ class Actors(Performer):
             world.after(chance.uniform(0.0, 10.0), client.go)
 
     def deliver(self, node: SimNode, effect: Deliver) -> None:
+        """An instance begins: it runs the script of its request."""
         if effect.cancelled:
             node.step(Completed(effect.sid, False, b"cancelled"))
             return
@@ -53,13 +54,22 @@ class Actors(Performer):
         if _performed_once(effect) and chance.random() < self.program.shape.cancel / 2:
             runner.patience = chance.uniform(0.0, 15.0)
         self.running[effect.sid] = runner
-        runner.go()
+        if script.acts:  # what it sends tells of what it follows
+            node.disk.when_written(effect.replica, runner.go)
+        else:
+            runner.go()
 
     def _complete(self, node: SimNode, effect: Deliver, ok: bool) -> None:
         if self.running.pop(effect.sid, None) is None:
             return  # it is gone with its node
         output = not effect.request.group.no % 2
-        node.step(Completed(effect.sid, ok, b"done" if output else b"", output))
+        node.step(Completed(effect.sid, ok, b"done" if output else b"", output, self._is_safe(node, effect)))
+
+    def _is_safe(self, node: SimNode, effect: Deliver) -> bool:
+        """What a durable replica did is not on disk yet; what it only read may be."""
+        if not node.disk.keeps(effect.replica):
+            return True
+        return effect.footprint.readonly and not node.disk.waits(effect.replica)
 
     def stopped(self, node: SimNode, effect: Stop) -> None:
         """Most look whether they are still wanted, some run to their end."""

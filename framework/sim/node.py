@@ -40,7 +40,8 @@ from framework.com.outsider import Admitted, Outsider
 from framework.com.view import Directory, Holding, View
 from framework.com.words import Decision
 from framework.errors import BadRequest, Unavailable
-from framework.ids import Node, Replica, Sid, object_of
+from framework.ids import Node, Replica, Sid
+from framework.sim.disk import Disk, Noted, within, without
 from framework.trace.files import Trace
 from framework.trace.recorder import Recorder, header
 
@@ -125,6 +126,7 @@ class SimNode:
         self.isolated = False  # it hears too few to decide anything
         self.leaving = False  # it is about to leave the group in order
         self.held: dict[Replica, Held] = {}
+        self.disk = Disk(self)
         self._begun: dict[Sid, Request] = {}
         self._done: list[tuple[Replica, Request]] = []  # in this life
         self.traces: list[Trace] = []  # one for each life
@@ -167,6 +169,8 @@ class SimNode:
             for replica in self.com.hosts:
                 if replica not in self.com.unready:
                     self.recorder.adopt(round(self.world.now, 3), replica, "")
+        for replica in self.com.hosts:
+            self.disk.begin(replica, self.recorder.ticket(replica))
 
     def ask(self) -> None:
         """It wants to be a member. All it remembers is the number of the last view it was in."""
@@ -176,29 +180,33 @@ class SimNode:
             self.name, self.incarnation, self.world.directory, self.world.timing, self.view.version, held
         )
 
-    def _keep(self) -> None:
-        """A life is over; it keeps the states of its replicas."""
+    def _keep(self, crashed: bool) -> None:
+        """A life is over; it keeps the states of its replicas. If its process has crashed, those on disk."""
         assert self.com is not None
         for replica in self.com.hosts:
-            if replica in self.com.unready:
+            if replica in self.com.unready or (crashed and not self.disk.keeps(replica)):
                 continue  # what it holds from before, if anything, is still the best it has
-            running = [str(i.invocation) for i in self.com.instances.values() if i.sid.replica == replica]
-            state, performed = self.world.performer.hold(replica, running)
-            holding = Holding(replica, self.view.version, performed)
-            part, ticket = self.com.handover.keep(replica), self.recorder.ticket(replica)
+            undone = [str(i.invocation) for i in self.com.instances.values() if i.sid.replica == replica]
             done = [request for at, request in self._done if at == replica]
-            self.held[replica] = Held(holding, state, part, ticket, done)
+            part, ticket = self.com.handover.keep(replica), self.recorder.ticket(replica)
+            if crashed:
+                ticket, lost = self.disk.found(replica)
+                undone += lost
+                part = without(part, lost)
+                done = [request for request in done if not within(request.invocation, lost)]
+            state, performed = self.world.performer.hold(replica, undone)
+            self.held[replica] = Held(Holding(replica, self.view.version, performed), state, part, ticket, done)
 
     def crash(self) -> None:
-        """Nothing is left of it, and what is on its way to it is lost."""
-        self.starts += 1
+        """Nothing is left of it but what is on disk, and what is on its way to it is lost."""
         self.outsider = None
         self._inbox.clear()
         self.paused_until = 0.0
         if self.com is not None:
-            self._keep()
-        durable = {p.name for p in self.world.directory.objects.values() if p.durable}
-        self.held = {r: h for r, h in self.held.items() if object_of(r) in durable}
+            self._keep(crashed=True)
+        self.starts += 1
+        self.disk.crash()
+        self.held = {r: h for r, h in self.held.items() if self.disk.keeps(r)}
         self._die()
 
     def _die(self) -> None:
@@ -209,7 +217,8 @@ class SimNode:
 
     def _out(self, effect: Out) -> None:
         """It is alive, but not a member any more: it comes back as another life."""
-        self._keep()
+        self._keep(crashed=False)
+        self.disk.finish()
         self.recorder.effect(effect, round(self.world.now, 3))
         self._die()
         self.world.upheaval.excluded(self)
@@ -297,9 +306,7 @@ class SimNode:
             self._begun[effect.sid] = effect.request
             world.performer.deliver(self, effect)
         elif type(effect) is Ended:
-            request = self._begun.pop(effect.sid)
-            if effect.committed:
-                self._done.append((effect.replica, request))
+            self._ended(effect)
         elif type(effect) is Received:
             world.performer.received(self, effect)
         elif type(effect) is Stop:
@@ -315,6 +322,14 @@ class SimNode:
             self.isolated = effect.yes
             if effect.yes:
                 world.performer.lost(self)
+
+    def _ended(self, effect: Ended) -> None:
+        request = self._begun.pop(effect.sid)
+        if effect.committed:
+            self._done.append((effect.replica, request))
+        assert self.com is not None
+        noted = Noted(effect.replica, effect.sid, str(effect.invocation), self.recorder.ticket(effect.replica))
+        self.disk.note(noted, effect.sid in self.com.hosts[effect.replica].answers.unsafe)
 
 
 def _life(view: View, node: Node) -> int:

@@ -161,7 +161,7 @@ class Oracle(Replay):
         the call, only other calls of this ancestor have to be delivered before it."""
         missing = group.before & place.here & ~place.delivered
         for other in place.performed if missing else ():
-            if other.ended is None and self._within(instance.invocation, other.invocation):
+            if other.ended is None and self.within(instance.invocation, other.invocation):
                 missing &= self._calls_of(other.invocation)
         if missing and not place.torn:
             first = (g for g in place.groups if g.bits[place.object] & missing)
@@ -186,7 +186,7 @@ class Oracle(Replay):
     def _calls_of(self, ancestor: str) -> int:
         bits = 0
         for invocation, own in self.of_invocation.items():
-            if self._within(invocation, ancestor):
+            if self.within(invocation, ancestor):
                 bits |= own
         return bits
 
@@ -194,22 +194,12 @@ class Oracle(Replay):
         """A4: no conflicting instance is running, but for those that wait for this one."""
         for other in place.performed:
             if other.ended is None and place.conflict(instance.footprint, other.footprint):
-                if not self._within(instance.invocation, other.invocation):
+                if not self.within(instance.invocation, other.invocation):
                     self.blame(
                         "A4",
                         f"{place.name} started {instance.invocation} ({instance.footprint}) while {other.invocation} "
                         f"({other.footprint}) is running",
                     )
-
-    def _within(self, invocation: str, ancestor: str) -> bool:
-        """Is it a call of ``ancestor``, direct or not, with no one-way call between them?"""
-        if not invocation.startswith(ancestor + "."):
-            return False
-        while invocation != ancestor:
-            if self.kinds.get(invocation) == "oneway":
-                return False
-            invocation = invocation.rpartition(".")[0]
-        return True
 
     def _inherited(self, instance: Performed, place: Place) -> int:
         """What conflicting instances knew that ended before this one started, on the same replica. The last ones first:
@@ -266,6 +256,18 @@ class Oracle(Replay):
             fine = sum(status == "ok" and replica.partition("@")[0] == name for replica, status in r.received)
             if not footprint.readonly and 2 * fine > len(self.objects[name].replicas):
                 self.acknowledged.append((group, name))
+        for place, status in self._answers(r) if r.client else ():
+            if status == "ok" and group.parts[place.object].readonly and self.objects[place.object].durable:
+                self._seen(place, place.by_invocation.get(group.invocations[place.object]))
+
+    def _seen(self, place: Place, read: Performed | None) -> None:
+        """For A10, too: a client has seen what a read of a durable object followed."""
+        for change in place.performed:
+            if read is None or change is read:
+                return
+            done = change.changes and change.ended is not None and change.ended.committed
+            if done and change.group is not None and place.conflict(change.footprint, read.footprint):
+                self.seen.setdefault((change.group, place.object), read.invocation)
 
     def _duplicate(self, r: Record) -> None:
         place = self._place_here(r.replica)
@@ -318,7 +320,7 @@ class Oracle(Replay):
         taken += [
             p
             for p in donor.own
-            if p.ended is not None and p.ended.i <= i and not any(self._within(p.invocation, r) for r in running)
+            if p.ended is not None and p.ended.i <= i and not any(self.within(p.invocation, r) for r in running)
         ]
         place.history, place.torn = donor.history, donor.torn
         place.adopted = len(taken)

@@ -82,21 +82,37 @@ def _concerned(run: Facts, group: Group, name: str) -> list[Place]:
 
 def _acknowledged(run: Facts) -> None:
     """A10: a change that a majority of the replicas answered with ok is in the state of every survivor. Not promised,
-    unless the object is durable, when one view change took a majority of the replicas that had a state."""
+    unless the object is durable, when one view change took a majority of the replicas that had a state. If it is
+    durable, so is a change of which a client has learnt by a read, from whatever replica."""
     lost = {name: _lost_majority(run, name) for name in run.objects}
     for group, name in run.acknowledged:
-        invocation = group.invocations[name]
-        for place in _concerned(run, group, name):
-            done = place.by_invocation.get(invocation)
-            if done is not None and (done.ended is None or done.ended.committed):
-                continue
-            if not run.objects[name].durable and any(version > group.view for version in lost[name]):
-                run.verdict.unpromised += 1
-                run.missing.add((place.name, invocation))
-                continue
-            what = "has not performed it" if done is None else "aborted it"
-            text = f"{invocation} was acknowledged by a majority of {name}, but {place.name} {what}"
-            run.blame_missing("A10", place, invocation, text)
+        _is_there(run, group, name, lost[name], f"acknowledged by a majority of {name}")
+    for (group, name), read in run.seen.items():
+        _is_there(run, group, name, lost[name], f"performed at a replica of {name} where {read} has read it")
+
+
+def _is_there(run: Facts, group: Group, name: str, lost: list[int], known: str) -> None:
+    invocation = group.invocations[name]
+    for place in _concerned(run, group, name):
+        done = place.by_invocation.get(invocation)
+        if done is not None and (done.ended is None or done.ended.committed):
+            continue
+        promised = run.objects[name].durable and not _part_of_lost(run, group, invocation, place)
+        if not promised and any(version > group.view for version in lost):
+            run.verdict.unpromised += 1
+            run.missing.add((place.name, invocation))
+            continue
+        what = "has not performed it" if done is None else "aborted it"
+        run.blame_missing("A10", place, invocation, f"{invocation} was {known}, but {place.name} {what}")
+
+
+def _part_of_lost(run: Facts, group: Group, invocation: str, place: Place) -> bool:
+    """Did it come back to an instance of this object that waited for it, and that is lost? It was a part of that one.
+    Who repeats that one begins from the beginning; perhaps nobody calls it back then, who has been answered before."""
+    dests = [d for d in group.places.values() if d.object == place.object]
+    waited = [p for d in dests for p in d.performed if run.within(invocation, p.invocation)]
+    there = [place.by_invocation.get(p.invocation) for p in waited]
+    return bool(waited) and not any(p is q for p in waited for q in there)
 
 
 def _lost_majority(run: Facts, name: str) -> list[int]:

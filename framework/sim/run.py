@@ -44,10 +44,10 @@ def random_faults(seed: str, level: Level = "links") -> Faults:
             pauses=chance.choice([0, 0, 1, 2]),
             slow=chance.choice([0, 0, 1]),
         )
-    return links if level == "links" else _with_members(links, Random(f"{seed}/members"))
+    return links if level == "links" else _with_members(links, Random(f"{seed}/members"), Random(f"{seed}/blackouts"))
 
 
-def _with_members(links: Faults, chance: Random) -> Faults:
+def _with_members(links: Faults, chance: Random, dark: Random) -> Faults:
     """In one of ten worlds a majority may be lost."""
     havoc = chance.random() < 0.1
     drawn = msgspec.structs.replace(
@@ -61,7 +61,7 @@ def _with_members(links: Faults, chance: Random) -> Faults:
         lags=chance.choice([0, 0, 1]),
         havoc=havoc,
     )
-    return msgspec.structs.replace(drawn, crashes=5) if havoc else drawn
+    return msgspec.structs.replace(drawn, crashes=5, blackouts=dark.choice([0, 1, 3])) if havoc else drawn
 
 
 def build(seed: int, options: Options | None = None) -> World:

@@ -105,6 +105,7 @@ class Transfers:
         if parcel.ticket:
             self.world.performer.adopt(event.replica, parcel.state)
         node.recorder.adopt(round(self.world.now, 3), event.replica, parcel.ticket)
+        node.disk.begin(event.replica, node.recorder.ticket(event.replica))
         held = node.held.pop(event.replica, None)
         if held is not None and held.ticket != parcel.ticket:
             self.world.after(0.0, lambda: self._send_again(node, node.life, event.replica, held.done))

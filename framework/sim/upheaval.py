@@ -34,6 +34,9 @@ class Upheaval:
         if len(names) < 2:
             return
         self._each("crash", faults.crashes, self._crash)
+        for i in range(faults.blackouts):
+            chance = self._chance("blackout", i)
+            world.at(chance.uniform(20.0, world.horizon * 0.7), partial(self._blackout, chance))
         self._each("leave", faults.leaves, self._leave)
         self._each("evict", faults.evicts, self._evict)
         for i in range(faults.partitions):
@@ -120,6 +123,15 @@ class Upheaval:
         else:
             self._start_at(node, now + down)
             self.world.story.append((now, now + down, f"{node.name} crashes"))
+
+    def _blackout(self, chance: Random) -> None:
+        """Only what is on disk is left. All are started again: who is missing might have gone on."""
+        now = self.world.now
+        self.world.story.append((now, now + 60.0, "the power fails"))
+        self.absent.clear()
+        for node in self.world.nodes.values():
+            node.crash()
+            self._start_at(node, now + chance.uniform(1.0, 60.0))
 
     def _start_at(self, node: SimNode, when: float) -> None:
         starts = node.starts

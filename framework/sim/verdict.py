@@ -159,6 +159,7 @@ class Facts:
         self.callers: dict[str, Performed] = {}
         self.of_invocation: dict[str, int] = {}  # bits of all copies
         self.acknowledged: list[tuple[Group, str]] = []  # with the object: a majority of its replicas said ok
+        self.seen: dict[tuple[Group, str], str] = {}  # changes of a durable object, and a read that has told of each
         self.stopped: dict[Life, Record] = {}
         self.fallen_back = False  # all replicas of an object that had a state departed at once
         self.missing: set[tuple[str, str]] = set()  # (place, invocation): lacks it, and that has been told
@@ -183,6 +184,16 @@ class Facts:
         """Replicas of an object in the final view that have a state, and it is known what is in it."""
         places = self.places.values()
         return [p for p in places if p.object == name and p.final and p.ready is not None and not p.torn]
+
+    def within(self, invocation: str, ancestor: str) -> bool:
+        """Is it a call of ``ancestor``, direct or not, with no one-way call between them?"""
+        if not invocation.startswith(ancestor + "."):
+            return False
+        while invocation != ancestor:
+            if self.kinds.get(invocation) == "oneway":
+                return False
+            invocation = invocation.rpartition(".")[0]
+        return True
 
     def is_asked(self, place: Place, view: int, since: int) -> bool:
         """May somebody who joined be waiting for the state of this replica? Not if all that are in this view had got it

@@ -46,12 +46,13 @@ class Faults(msgspec.Struct, frozen=True):
     freezes: int = 0  # a node stands still for so long that it may be taken for dead
     lags: int = 0  # a node whose frames are so late that it may be taken for dead
     havoc: bool = False  # crashes come together, also of a majority
+    blackouts: int = 0  # all nodes crash at the same moment
 
     @property
     def members(self) -> bool:
         """Does the group change?"""
-        these = (self.crashes, self.late, self.leaves, self.evicts, self.partitions, self.freezes, self.lags)
-        return any(these)
+        quiet = (self.late, self.leaves, self.evicts, self.partitions, self.freezes, self.lags)
+        return any((self.crashes, self.blackouts, *quiet))
 
 
 NO_FAULTS = Faults()

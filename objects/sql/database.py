@@ -152,8 +152,6 @@ class Database(Backed):
             found = [touches(understand(sql, schema.dialect), adapt(params), schema) for sql, params in parts]
         except SqlError as error:
             raise BadRequest(str(error)) from None
-        if schema.dialect == "postgres":
-            return None
         return found[0] if len(found) == 1 else union(found)
 
     def get_state(self) -> Iterable[bytes]:

@@ -19,7 +19,6 @@ from objects.sql.engine import Step
 from objects.sql.errors import ProgrammingError, from_postgres, shown
 from objects.sql.footprint import Schema, read_postgres
 from objects.sql.options import Options
-from objects.sql.postgres_clock import check_text
 from objects.sql.postgres_connect import Raw, reader, writer
 from objects.sql.postgres_values import adapted
 from objects.sql.readers import Readers
@@ -285,7 +284,6 @@ class Postgres:
 
 
 def _result(raw: Raw, statement: Statement, params: Params) -> Result:
-    check_text(statement)
     try:
         cursor = raw.execute(statement.run, adapted(statement, params))
         rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []

@@ -1,18 +1,15 @@
 """Texts that PostgreSQL turns into a time of its own clock: 'now', 'today 12:00', wherever a text becomes a time.
 
-In a statement such a text is refused. As a parameter it is sent as a text and nothing else: a column of type text takes
-it, one of a time says that it is none. A cast would still make a time of it, so there it is refused, too.
+In a statement such a text is refused (refuse_postgres). As a parameter it is sent as a text and nothing else: a column
+of type text takes it, one of a time says that it is none. A cast would still make a time of it, so there it is refused.
 """
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Final
 
-from framework import BadRequest
 from objects.sql.errors import DataError, shown
 from objects.sql.statement import Statement
-from objects.sql.tokens import tokens
 
 _LONGEST: Final = 160  # longer texts are no times
 _BESIDE: Final = (
@@ -27,17 +24,6 @@ _TIMES: Final = re.compile(r"\b(?:timestamp|timestamptz|date|time|timetz)\b", re
 
 def is_clock(text: str) -> bool:
     return len(text) <= _LONGEST and _CLOCK.fullmatch(text) is not None
-
-
-@lru_cache(2048)
-def check_text(statement: Statement) -> None:
-    """BadRequest if a text in it may become a time."""
-    for token in tokens(statement.text, "postgres") if statement.writes else ():
-        if token.sort == "string" and is_clock(token.value):
-            raise BadRequest(
-                f"{token.value!r} is refused: each server would read it from its own clock: use now(); if it is meant "
-                f"as a text, give it as a parameter; in: {shown(statement.text)}"
-            )
 
 
 def check_params(statement: Statement, texts: Iterable[str]) -> None:

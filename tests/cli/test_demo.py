@@ -31,8 +31,8 @@ def test_it_tells_what_happened_and_that_it_was_right(tmp_path):
         f"✓ No money was lost or made: {ACCOUNTS} accounts hold {ACCOUNTS * START:,}",
         "confirmed transfers is in the books exactly once.",
         "✓ The 3 copies are the same",
-        "met nobody else at their accounts",
-        "waited for it: they were performed in the same order",
+        "met no other one that touched the same",
+        "waited for it: they were performed in the same order on every copy",
     ):
         assert told in " ".join(done.stdout.split()), told
     made = re.search(r"([\d,]+) transfers were made", done.stdout)

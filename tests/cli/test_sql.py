@@ -185,3 +185,26 @@ def test_notes():
 
 def test_distinct():
     assert distinct(["a", "a", "b", "a", "a_2"]) == ["a", "a_2", "b", "a_3", "a_2_2"]
+
+
+def test_explain(table, obo_sql):
+    code, out, said = obo_sql("explain", "UPDATE t SET name = 'x' WHERE id = ?", "5")
+    assert (code, said) == (0, "")
+    assert [" ".join(line.split()) for line in out.splitlines()] == [
+        "update",
+        "writes t row #5",
+        "waits for",
+        "whoever reads or writes t row #5",
+        "whoever reads or writes table t as a whole",
+        "whoever changes the schema",
+        "Everything else goes on beside it.",
+    ]
+    out = obo_sql(".explain SELECT count(*) FROM t")[1]
+    assert (
+        "as a whole: no constant or parameter" in " ".join(out.split()) and "whoever writes anything in table t" in out
+    )
+    assert "touches everything: it changes the schema" in obo_sql("explain", "CREATE TABLE u(a)")[1]
+    assert "touches no table: it waits for nobody" in obo_sql("explain", "SELECT 1")[1]
+    assert "touches everything: no such table: tt" in obo_sql("explain", "SELECT * FROM tt")[1]
+    code, _, said = obo_sql("explain", "ATTACH 'x' AS y")
+    assert code == 1 and said.startswith("error: ATTACH is refused: one object is one database")

@@ -1,9 +1,12 @@
 """``Sql``: the four levels of reads, and digests of all replicas."""
 
+import time
+
 import pytest
 
 from framework import BadRequest, NoSuchObject, RemoteError
 from objects.sql.client import LEVELS, Digests, Diverged, Sql, odd_ones
+from objects.sql.sqlite import Sqlite
 from tests.cli.conftest import only_at
 
 
@@ -39,13 +42,40 @@ def test_a_transaction_is_whole(table):
 
 
 @pytest.mark.parametrize("level", ["linearizable", "majority"])
-def test_who_begins_after_an_answer_sees_what_was_answered(table, nodes, level):
-    """From another client, at another node, without a common session."""
-    others = [Sql(nodes.connect(node), "db", read=level) for node in nodes.nodes]
-    for number in range(10, 40):
-        table.execute("INSERT INTO t VALUES (?, ?)", [number, "x"])
-        reader = others[number % len(others)]
-        assert reader.query("SELECT max(id) FROM t").rows == [(number,)]
+def test_who_begins_after_an_answer_sees_what_was_answered(table, nodes, level, monkeypatch):
+    """From another client, without a common session, at a node whose own replica is behind."""
+    usual = Sqlite.commit
+
+    def commit(self, *notes):
+        time.sleep(0.3 if "n3" in self._files.database.parts else 0.0)
+        usual(self, *notes)
+
+    monkeypatch.setattr(Sqlite, "commit", commit)
+    writer, reader = Sql(nodes.connect("n2"), "db"), Sql(nodes.connect("n3"), "db")
+    behind = 0
+    for number in range(10, 16):
+        writer.execute("INSERT INTO t VALUES (?, 'x')", [number])
+        behind += reader.query("SELECT max(id) FROM t", read="any").rows != [(number,)]
+        assert reader.query("SELECT max(id) FROM t", read=level).rows == [(number,)]
+    assert behind, "else this shows nothing"
+
+
+@pytest.mark.parametrize(
+    ("level", "ordered_at"),
+    [("any", [0, 0, 0]), ("session", [1, 0, 0]), ("linearizable", [1, 1, 1]), ("majority", [1, 1, 1])],
+)
+def test_where_a_read_has_a_place_in_the_order(table, nodes, level, ordered_at):
+    """At the home node, at all replicas, or nowhere."""
+    reader = Sql(nodes.connect("n1"), "db", read=level)
+    nodes.settle()
+    before = {node: begun(nodes, node) for node in nodes.nodes}
+    reader.query("SELECT * FROM t")
+    nodes.settle()
+    assert [begun(nodes, node) - before[node] for node in nodes.nodes] == ordered_at
+
+
+def begun(nodes, node):
+    return nodes.look(node)["replicas"][f"db@{node}"]["begun"]
 
 
 def test_a_majority_that_differs_is_an_error_that_names_who(table):

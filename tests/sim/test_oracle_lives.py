@@ -644,6 +644,52 @@ def test_a10_is_not_promised_when_all_crash_unless_the_object_is_durable(durable
     assert hand.judge().unpromised == (0 if durable else 3)
 
 
+def everybody_crashes(hand: Hand, ticket: str) -> None:
+    """f begins with what is on the disk of n1."""
+    everybody = ("n1#2", "n2#2", "n3#2")
+    for n in ("n1", "n2", "n3"):
+        hand.join(n, 2, *everybody)
+        for name in ("f", "g", "o"):
+            hand.adopt(f"{name}@{n}", ticket if name == "f" else "")
+
+
+@pytest.mark.parametrize("durable", [False, True])
+@both
+def test_a10_what_a_read_has_told_of_is_not_lost(right: bool, durable: bool) -> None:
+    """One replica has performed a change, and answered a read that follows it."""
+    hand = Hand(durable=durable)
+    ann, bob = hand.client("ann", "n3"), hand.client("bob", "n3")
+    change = hand.send(ann, "f.w@n1,n2,n3")
+    before = hand.snapshot("f@n1", "n3")
+    hand.perform(change, "f@n1")
+    read = hand.send(bob, "f.r@n1", "sync")
+    hand.perform(read, "f@n1")
+    hand.receive(bob, read, "f@n1", receipt="srec")
+    everybody_crashes(hand, hand.snapshot("f@n1", "n3") if right else before)
+    hand.stop()
+    assert hand.blamed() == (["A10"] * 3 if durable and not right else [])
+
+
+def test_a10_a_call_that_came_back_is_lost_with_the_one_that_waited() -> None:
+    """It ended before that one, and was answered to the object between them."""
+    hand = Hand(durable=True)
+    ann = hand.client("ann", "n3")
+    outer = hand.send(ann, "f.w@n1,n2,n3", "sync")
+    waits = hand.deliver(outer, "f@n1")
+    between = hand.deliver(hand.send(waits, "g.w@n1", "sync"), "g@n1")
+    back = hand.send(between, "f.w@n1,n2,n3", "sync")
+    hand.perform(back, "f@n1")
+    for at in ("f@n2", "f@n3"):
+        hand.deliver(outer, at)
+        hand.perform(back, at)
+    hand.receive(between, back, *ALL, receipt="quorum(2)")
+    ticket = hand.snapshot("f@n1", "n3")
+    everybody_crashes(hand, ticket)
+    hand.stop()
+    assert "A10" not in hand.blamed()
+    assert hand.judge().unpromised
+
+
 # torn: what a life that crashed has not written down
 
 

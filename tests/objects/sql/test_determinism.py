@@ -105,7 +105,7 @@ def test_time_and_chance_of_postgres(both):
         "INSERT INTO t (old) VALUES (age(timestamp '2023-11-13')), (NULL), (NULL)",
         "INSERT INTO t (id, at, day) VALUES (10, CURRENT_TIMESTAMP, statement_timestamp()::date)",
         "INSERT INTO t (id, at) VALUES (11, LOCALTIMESTAMP)",
-        "UPDATE t SET r = random(), u = gen_random_uuid() WHERE id = 2",
+        "INSERT INTO t (id, r, u) VALUES (12, random(), gen_random_uuid())",
     )
     rows = both[0].ask("SELECT r, at, u, day, old FROM t ORDER BY id")
     assert {at for _, at, _, _, _ in rows} == {MOMENT}

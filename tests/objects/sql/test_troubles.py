@@ -273,7 +273,7 @@ def test_a_stranger_locks_a_row(make, postgres_urls, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "kind", "words"),
     [
-        (lambda url: url.replace("/test_", "/missing_"), BadRequest, "does not exist"),
+        (lambda url: url.replace("/test", "/missing"), BadRequest, "does not exist"),
         (lambda url: url.replace("postgres@", "nobody@"), BadRequest, "does not exist"),
         (lambda url: url.replace("127.0.0.1:", "127.0.0.1:1"), (Broken, BadRequest), "127.0.0.1"),
     ],

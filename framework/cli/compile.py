@@ -1,4 +1,4 @@
-"""``make compiled``: the modules that a node spends most of its time in, as machine code by mypyc.
+"""``obo compile``, ``make compiled``: the modules that a node spends most of its time in, as machine code by mypyc.
 
 It needs mypy and a C compiler, and takes a minute. Nothing depends on it: ``obo serve`` uses what was made if that was
 from the sources as they are now (framework/compiled.py), and else the sources.
@@ -6,17 +6,12 @@ from the sources as they are now (framework/compiled.py), and else the sources.
 
 import os
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 
+from framework import BadRequest, compiled
+
 HOME = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(HOME))
-
-from mypyc.build import mypycify  # noqa: E402
-from setuptools import setup  # noqa: E402
-
-from framework import compiled  # noqa: E402
 
 #: Message types are classes of msgspec: they are fast as they are, and mypyc would take the types of their fields from
 #: them, so that anything could be decoded.
@@ -26,11 +21,20 @@ MODULES = [
 ]
 
 
-def main() -> None:
+def run() -> None:
+    """Make machine code of the com layer, for obo serve and obo sim. Needs mypy, setuptools and a C compiler.
+
+    It takes a minute or two. Nothing depends on it, and an edit of the sources puts them in force again.
+    """
+    try:
+        from mypyc.build import mypycify
+        from setuptools import setup  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise BadRequest(f"{error.name} is not installed: pip install mypy setuptools") from None
     os.chdir(HOME)
     wire = [m for m in MODULES if "array_like" in (HOME / m).read_text()]
     if wire:
-        raise SystemExit(f"{', '.join(wire)}: message types go into a module that is not compiled (NOT, above)")
+        raise BadRequest(f"{', '.join(wire)}: message types go into a module that is not compiled (NOT, above)")
     target = compiled.HERE
     shutil.rmtree(target, ignore_errors=True)
     with tempfile.TemporaryDirectory() as directory:
@@ -47,7 +51,3 @@ def main() -> None:
             shutil.copy(file, target / name)
     compiled.record([HOME / m for m in MODULES])
     print(f"{len(MODULES)} modules are compiled: {target}")
-
-
-if __name__ == "__main__":
-    main()

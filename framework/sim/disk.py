@@ -1,0 +1,135 @@
+"""The disk of a node in the seeded world: what its durable replicas have done gets there a little later, in order.
+
+As with a real one, records that come while it writes share the next sync. A crash loses those that are not there yet,
+with the replies of their calls; nobody has been told of them. What only reads is not written down.
+"""
+
+from collections.abc import Callable, Collection
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from framework.com.events import Safe
+from framework.com.handed import Part
+from framework.ids import Invocation, Replica, Sid, object_of
+
+if TYPE_CHECKING:
+    from framework.sim.node import SimNode
+
+
+LONGEST = (2.0, 10.0, 60.0)  # that a sync takes, in one world or another; a message takes 1 to 10
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """An instance that has ended."""
+
+    replica: Replica
+    sid: Sid
+    invocation: str
+    ticket: str  # of the state with it
+
+
+class Disk:
+    def __init__(self, node: "SimNode") -> None:
+        self._node = node
+        self._chance = Random(f"{node.world.seed}/disk/{node.name}")
+        self._longest = Random(f"{node.world.seed}/disks").choice(LONGEST)
+        self._ended: dict[Replica, list[Noted]] = {}  # since the state that is there
+        self._pending: list[Noted] = []  # to be written
+        self._writing = 0  # so many of them are under way
+        self._noted = self._written = 0  # of this process, in all
+        self._then: list[tuple[int, Callable[[], None]]] = []
+        self._tickets: dict[Replica, str] = {}
+
+    def keeps(self, replica: Replica) -> bool:
+        return self._node.world.directory.find(object_of(replica)).durable
+
+    def begin(self, replica: Replica, ticket: str) -> None:
+        """A replica has its state, and it is there."""
+        self._tickets[replica] = ticket
+        self._ended[replica] = []
+
+    def note(self, noted: Noted, unsafe: bool) -> None:
+        """It has ended; what is ``unsafe`` is written down."""
+        if not self.keeps(noted.replica):
+            return
+        self._ended[noted.replica].append(noted)
+        if unsafe:
+            self._noted += 1
+            self._pending.append(noted)
+            self._go_on()
+
+    def waits(self, replica: Replica) -> bool:
+        return any(noted.replica == replica for noted in self._pending)
+
+    def found(self, replica: Replica) -> tuple[str, list[str]]:
+        """The ticket of the state that is there, and what has ended since and is not in it."""
+        return self._tickets[replica], [noted.invocation for noted in self._ended[replica]]
+
+    def when_written(self, replica: Replica, act: Callable[[], None]) -> None:
+        """When all that has ended there is on disk."""
+        if self.waits(replica):
+            self._then.append((self._noted, act))
+        else:
+            act()
+
+    def finish(self) -> None:
+        """The process goes on without a life: what is under way gets there."""
+        self._take(len(self._pending))
+
+    def crash(self) -> None:
+        self._noted = self._written = self._writing = 0
+        self._pending, self._then = [], []
+
+    def _go_on(self) -> None:
+        if self._pending and not self._writing:
+            self._writing = len(self._pending)
+            done = partial(self._done, self._node.starts, self._written)
+            self._node.world.after(self._chance.uniform(0.1, self._longest), done)
+
+    def _done(self, starts: int, written: int) -> None:
+        if (starts, written) == (self._node.starts, self._written):  # else it was another one
+            self._take(self._writing)
+            self._go_on()
+
+    def _take(self, count: int) -> None:
+        done, self._pending = self._pending[:count], self._pending[count:]
+        self._written += count
+        self._writing = 0
+        for noted in done:
+            ended = self._ended[noted.replica]
+            del ended[: ended.index(noted) + 1]
+            self._tickets[noted.replica] = noted.ticket
+        if done:
+            self._node.step(Safe(tuple([noted.sid for noted in done])))
+        ready = [act for number, act in self._then if number <= self._written]
+        self._then = [(number, act) for number, act in self._then if number > self._written]
+        for act in ready:
+            act()
+
+
+def without(part: bytes, lost: Collection[str]) -> bytes:
+    """What the com layer knew of a replica, if these invocations and their calls had not been performed there."""
+    if not lost:
+        return part
+    read = msgspec.msgpack.decode(part, type=Part)
+    kept = read.replies
+    left = msgspec.structs.replace(
+        kept,
+        replies=tuple([told for told in kept.replies if not within(told.invocation, lost)]),
+        tombs=tuple([i for i in kept.tombs if not within(i, lost)]),
+        running=(*kept.running, *[t.invocation for t in kept.replies if _is_root(t.invocation, lost)]),
+    )
+    return msgspec.msgpack.encode(msgspec.structs.replace(read, replies=left))
+
+
+def within(invocation: Invocation, lost: Collection[str]) -> bool:
+    """Is it one of these, or a call of one of them?"""
+    text = str(invocation)
+    return any(text == other or text.startswith(f"{other}.") for other in lost)
+
+
+def _is_root(invocation: Invocation, lost: Collection[str]) -> bool:
+    return len(invocation.path) == 1 and str(invocation) in lost
