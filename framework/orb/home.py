@@ -53,6 +53,7 @@ GRACE = 1.0  # the node tells when a deadline has passed; without a word for thi
 FIRST_ANSWER = 3.0  # seconds in which a node must say Welcome
 QUIET = 0.3  # seconds without a word, while calls wait, after which the node is asked whether it is there
 SILENT = 0.75  # seconds without an answer to that: it hangs, and the next one is asked
+SLOWEST = 4 << 20  # bytes a second: so much longer it may take where large calls are on their way
 SWEEP = 0.1  # seconds between two looks for calls that nobody answers
 
 
@@ -153,10 +154,15 @@ class Home(Calling):
                 self._pinged_at = now
                 with self._mutex:
                     self._say(Ping(self._next))
-        elif now - self._pinged_at > SILENT:
+        elif now - self._pinged_at > SILENT + self._on_the_way() / SLOWEST:
             self._pinged_at = None
             self._why = f"{self.node} does not answer for {now - self._heard_at:.1f} s"
             self._move.set()
+
+    def _on_the_way(self) -> int:
+        """Bytes of calls that are not answered: a question stands behind them, and the node is busy with them."""
+        with self._mutex:
+            return sum(len(ask.args) for p in self._calls.values() if p.sent for ask in p.act.parts)
 
     # the stream
 

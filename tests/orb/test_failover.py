@@ -10,6 +10,8 @@ import pytest
 from framework.com.events import Session
 from framework.net.wire.orb_pb2 import Packet
 from framework.net.wire.orb_pb2_grpc import SessionStub
+from framework.orb.calling import Pending
+from framework.orb.home import SILENT, SLOWEST, Home
 from framework.orb.messages import Act, Ask, Call, Hello, Refused, Welcome, encode, to_client
 from objects.counter import Counter
 from tests.orb.cluster import cluster
@@ -96,5 +98,28 @@ def test_a_call_that_cannot_be_meant_hurts_nobody_else(ports, tmp_path, call):
                 assert isinstance(to_client(said[1]), Refused)
             await orb.object(Counter, "counter").increment(1)
             assert all(line.lost == 0 for node in c.nodes.values() for line in node.peers.lines.values())
+
+    asyncio.run(run())
+
+
+def test_a_node_that_is_busy_with_a_large_call_is_not_left():
+    """What was asked stands behind it; else a large call would be repeated at one node after the other."""
+
+    async def run():
+        home = Home(["127.0.0.1:1"])
+        try:
+            for size, patience in ((100, SILENT), (32 << 20, SILENT + 32 * (1 << 20) / SLOWEST)):
+                act = Act("sync", (Ask("db", "execute", bytes(size)),))
+                home._calls = {1: Pending(act, None, 60.0)}
+                home._calls[1].sent = home.ready = True
+                home._move.clear()
+                home._pinged_at = 100.0
+                home._watch(100.0 + patience - 0.01)
+                assert not home._move.is_set()
+                home._watch(100.0 + patience + 0.01)
+                assert home._move.is_set()
+        finally:
+            home.ready = False
+            await home.close()
 
     asyncio.run(run())
