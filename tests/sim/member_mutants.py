@@ -63,3 +63,6 @@ MEMBER_FOCUS: dict[str, dict[str, object]] = {
     "delivered before all know its stamp": _BUSY,
     "who is left out is listened to until the end": _BUSY,
 }
+
+#: Where to begin to look, for what is caught seldom: not all seeds before are tried in each run.
+MEMBER_FROM = {"who is left out is listened to until the end": 190}

@@ -5,7 +5,7 @@ import pytest
 from framework.errors import OboError
 from framework.sim.run import Options, run
 
-from .member_mutants import MEMBER_FOCUS, MEMBER_MUTANTS
+from .member_mutants import MEMBER_FOCUS, MEMBER_FROM, MEMBER_MUTANTS
 
 SEEDS = 150
 
@@ -24,7 +24,8 @@ def test_a_rule_of_membership_that_is_switched_off_is_caught(name: str) -> None:
     """At a seed at which nothing is wrong with the rule on."""
     owner, attribute, replacement = MEMBER_MUTANTS[name]
     shape = MEMBER_FOCUS.get(name, {})
-    for seed in range(SEEDS):
+    first = MEMBER_FROM.get(name, 0)
+    for seed in range(first, first + SEEDS):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(owner, attribute, replacement)
             found = fault(seed, shape)
