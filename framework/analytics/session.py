@@ -1,0 +1,125 @@
+"""A Spark session: found Java, quiet start, one address. The only place that starts Spark.
+
+A session in this process needs a JVM of 600 MB and some 10 s. ``master`` is local[*] or spark://HOST:PORT.
+"""
+
+import logging
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from framework.analytics import java
+from framework.errors import BadRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Log4j: errors only, on stderr. Spark's own start-up banner and warnings say nothing to a user of obo.
+_QUIET = """
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = spark: %p %c{1}: %m%n
+logger.shutdown.name = org.apache.spark.util.ShutdownHookManager
+logger.shutdown.level = off
+"""
+
+
+def settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
+    """What differs from Spark's defaults, and why."""
+    return {
+        "spark.master": master,
+        "spark.app.name": "obo analyze",
+        "spark.driver.memory": memory,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",  # few large tasks: 2 cores, not 200
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "32m",
+        "spark.sql.shuffle.partitions": "16",
+        "spark.sql.codegen.cache.maxEntries": "1000",
+        "spark.sql.parquet.compression.codec": "zstd",
+        "spark.sql.ansi.enabled": "true",
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{scratch / 'log4j2.properties'} "
+        "-XX:+UseSerialGC -XX:TieredStopAtLevel=4 -Dderby.system.home=" + str(scratch),
+    }
+
+
+@contextmanager
+def session(
+    master: str = "local[*]", memory: str = "2g", extra: Mapping[str, str] | None = None
+) -> "Iterator[SparkSession]":
+    """A session that is stopped, with what it wrote to disk, when the block ends."""
+    with tempfile.TemporaryDirectory(prefix="obo-spark-", ignore_cleanup_errors=True) as scratch:
+        spark = start(master, memory, Path(scratch), extra)
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def start(master: str, memory: str, scratch: Path, extra: Mapping[str, str] | None = None) -> "SparkSession":
+    """A session of its own or, under spark-submit, the one whose JVM is there already."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise BadRequest("the analysis needs Spark: pip install 'obo[analytics]'") from None
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if not submitted:
+        os.environ["JAVA_HOME"] = str(java.needed().home)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns, and may choose one that is not reachable
+    (scratch / "log4j2.properties").write_text(_QUIET)
+    builder = SparkSession.builder
+    for name, value in {**settings(master, memory, scratch), **_network(master), **(extra or {})}.items():
+        if not (submitted and name in ("spark.master", "spark.driver.memory", "spark.driver.extraJavaOptions")):
+            builder = builder.config(name, value)
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    with _silenced(not submitted):
+        try:
+            spark = builder.getOrCreate()
+            spark.sparkContext.setLogLevel("ERROR")
+            spark.range(1).count()  # a master that has no workers for us says so now
+        except Exception as error:
+            raise BadRequest(f"Spark does not start on {master}: {_first_line(error)}") from error
+    return spark
+
+
+def _network(master: str) -> dict[str, str]:
+    """Executors of a cluster must find the driver again: at the address that was chosen for it."""
+    if master.startswith("local"):
+        return {}
+    here = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
+    return {"spark.driver.host": here, "spark.driver.bindAddress": here}
+
+
+@contextmanager
+def _silenced(really: bool) -> Iterator[None]:
+    """The launcher and the first seconds of the JVM write to the stderr of this process before any logger is set."""
+    if not really or os.environ.get("OBO_SPARK_LOG"):
+        yield
+        return
+    saved = os.dup(2)
+    with tempfile.TemporaryFile() as sink:
+        os.dup2(sink.fileno(), 2)
+        try:
+            yield
+        except BaseException as error:
+            sink.seek(0)
+            error.add_note(sink.read()[-2000:].decode(errors="replace"))
+            raise
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

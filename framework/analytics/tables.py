@@ -1,0 +1,188 @@
+"""The tables that all jobs start from, made of the records of a run in one pass.
+
+``moves``: a request at one of its destinations, from sending to the end of its instance. One row for each (place, group):
+what was sent there, and what happened to it there. A row without ``sent_i`` was never sent there; one without
+``start_i`` was not performed there as this group.
+``performed``: instances, by place and invocation. ``nth`` counts if one was performed again.
+``sends``, ``receipts``: what callers did.
+
+All keep ``i``, the number of the record in its file: the order of things at one node, which no clock can change.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from framework.analytics.lives import Lives
+from framework.analytics.reading import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+
+class Tables(msgspec.Struct):
+    """DataFrames. The big ones lie on disk as Parquet when made by ``stored``."""
+
+    moves: "DataFrame"
+    performed: "DataFrame"
+    sends: "DataFrame"
+    receipts: "DataFrame"
+    copies: "DataFrame"  # duplicate records
+    ends: "DataFrame"
+    states: "DataFrame"
+    places: "DataFrame"
+    segments: "DataFrame"
+    members: "DataFrame"
+    conflicts: "DataFrame"  # object, method, other: both ways
+
+
+def make(spark: "SparkSession", run: Run, lives: Lives) -> Tables:
+    events = run.events
+    performed = _performed(events)
+    sends = _sends(events)
+    receipts = _receipts(events)
+    return Tables(
+        moves=_moves(events, requests(sends, lives), performed),
+        performed=performed,
+        sends=sends,
+        receipts=receipts,
+        copies=events.where("event = 'duplicate'").select(_place(), "node", "life", "i", "group", "invocation"),
+        ends=events.where("event = 'end'").select("node", "life", "i", "sid", "replica", "invocation"),
+        states=events.where("event = 'state'").select(_place(), "node", "life", "i", "digest"),
+        places=lives.places_table(spark),
+        segments=lives.segments_table(spark),
+        members=lives.members_table(spark),
+        conflicts=conflicts(spark, run),
+    )
+
+
+def stored(spark: "SparkSession", tables: Tables, directory: Path) -> Tables:
+    """The same with the big ones written once, so that no job makes them again."""
+    made = {}
+    for name in ("sends", "receipts", "performed", "moves"):
+        path = str(directory / name)
+        frame = getattr(tables, name)
+        if name == "moves":  # made from what is stored already
+            frame = frame
+        frame.write.mode("overwrite").parquet(path)
+        made[name] = spark.read.schema(frame.schema).parquet(path)
+    return msgspec.structs.replace(tables, **made)
+
+
+def conflicts(spark: "SparkSession", run: Run) -> "DataFrame":
+    rows = set()
+    for one in run.lives:
+        for name, placed in one.header.objects.items():
+            for a, b in placed.conflicts:
+                rows |= {(name, a, b), (name, b, a)}
+    return spark.createDataFrame(sorted(rows), "object string, method string, other string")
+
+
+def _place(replica: str = "replica", life: str = "life") -> "Column":
+    """bank@n1, and bank@n1#4 in the life that joined in view 4."""
+    from pyspark.sql import functions as F
+
+    name = F.when(F.col(life) == 1, F.col(replica)).otherwise(F.concat(F.col(replica), F.lit("#"), F.col(life)))
+    return name.alias("place")
+
+
+def _performed(events: "DataFrame") -> "DataFrame":
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    starts = events.where("event = 'deliver'").select(
+        _place(), "node", "life", "replica", F.substring_index("replica", "@", 1).alias("object"), "group", "invocation",
+        "sid", "cid", "view", "footprint.method", "footprint.keys", "footprint.readonly", "way",
+        F.col("i").alias("start_i"), F.col("at").alias("start_at"),
+    )  # fmt: skip
+    nth = F.row_number().over(Window.partitionBy("place", "invocation").orderBy("start_i"))
+    ends = (
+        events.where("event = 'end'")
+        .groupBy("node", "life", "sid")
+        .agg(F.min("i").alias("end_i"), F.min("at").alias("end_at"), F.min_by("committed", "i").alias("committed"))
+    )
+    return starts.withColumn("nth", nth).join(ends, ["node", "life", "sid"], "left")
+
+
+def _sends(events: "DataFrame") -> "DataFrame":
+    return events.where("event = 'send'").select(
+        "node", "life", "i", "at", "view", "sid", "no", "group", "invocation", "client", "sessions", "kind",
+        "transmission", "receipt", "parts", "dests", "entries", "waived", "way",
+    )  # fmt: skip
+
+
+def _receipts(events: "DataFrame") -> "DataFrame":
+    return events.where("event = 'receive' and group != ''").select(
+        "node", "life", "i", "at", "view", "sid", "group", "client", "receipt", "received", "complete"
+    )
+
+
+def life_at(node: "Column", view: "Column", lives: Lives) -> "Column":
+    """The life that a request of this view is sent to: the last one that began by then."""
+    from pyspark.sql import functions as F
+
+    several = lives.several()
+    if not several:
+        return F.lit(1).cast("bigint")
+    known = F.create_map(
+        *[x for n, found in several.items() for x in (F.lit(n), F.array(*map(F.lit, found)).cast("array<bigint>"))]
+    )
+    found = F.coalesce(F.try_element_at(known, node), F.array(F.lit(1).cast("bigint")))
+    return F.coalesce(F.array_max(F.filter(found, lambda one: one <= view)), found[0])
+
+
+def requests(sends: "DataFrame", lives: Lives) -> "DataFrame":
+    """One row for each destination of each group: which part it gets, and the invocation id of that part."""
+    from pyspark.sql import functions as F
+
+    rows = sends.select("*", F.explode("dests").alias("dest")).withColumns(
+        {
+            "dest_replica": F.col("dest.replica"),
+            "object": F.substring_index("dest.replica", "@", 1),
+            "dest_node": F.substring_index("dest.replica", "@", -1),
+        }
+    )
+    index = F.array_position(F.transform("parts", lambda p: p["object"]), F.col("object")) - 1
+    rows = rows.withColumn("part", index.cast("int")).withColumn("footprint", F.expr("parts[part].footprint"))
+    last = F.regexp_extract("invocation", r"(\d+)$", 1)
+    stem = F.regexp_extract("invocation", r"^(.*[./])\d+$", 1)
+    invocation = F.when(F.col("part") == 0, F.col("invocation")).otherwise(
+        F.concat(stem, (F.nullif(last, F.lit("")).cast("bigint") + F.col("part")).cast("string"))
+    )
+    rows = rows.withColumn("dest_life", life_at(F.col("dest_node"), F.col("view"), lives))
+    return rows.select(
+        _place("dest_replica", "dest_life"), "group", "object", F.col("dest_replica").alias("sent_replica"),
+        F.col("dest_node"), "dest_life",
+        invocation.alias("sent_invocation"), F.col("invocation").alias("act"), F.col("sid").alias("sender"),
+        F.col("node").alias("origin"), F.col("life").alias("origin_life"), F.col("i").alias("sent_i"),
+        F.col("at").alias("sent_at"), F.col("view").alias("sent_view"), "client", "kind", "transmission", "receipt",
+        F.size("parts").alias("of_parts"), "entries", F.col("footprint.method").alias("sent_method"),
+        F.col("footprint.keys").alias("sent_keys"), F.col("footprint.readonly").alias("sent_readonly"),
+        F.array_contains("waived", F.col("dest_replica")).alias("is_waived"),
+    )  # fmt: skip
+
+
+def _moves(events: "DataFrame", sent: "DataFrame", performed: "DataFrame") -> "DataFrame":
+    from pyspark.sql import functions as F
+
+    def first(event: str, column: str) -> "Column":
+        return F.min(F.when(F.col("event") == event, F.col(column)))
+
+    steps = (
+        events.where("event in ('arrive', 'propose', 'agree')")
+        .select(_place(), "group", "event", "i", "at")
+        .groupBy("place", "group")
+        .agg(
+            first("arrive", "i").alias("arrive_i"),
+            first("arrive", "at").alias("arrive_at"),
+            first("propose", "at").alias("propose_at"),
+            first("agree", "i").alias("agree_i"),
+            first("agree", "at").alias("agree_at"),
+        )
+    )
+    started = performed.where("nth = 1").select(
+        "place", "group", "invocation", "sid", "view", "method", "keys", "readonly", "way", "start_i", "start_at",
+        "end_i", "end_at", "committed",
+    )  # fmt: skip
+    return sent.join(started, ["place", "group"], "full").join(steps, ["place", "group"], "full")
