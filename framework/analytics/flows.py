@@ -13,6 +13,7 @@ an answer can matter. In a run most messages are delivered everywhere before any
 there is little to follow; what is followed is exact.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -80,7 +81,7 @@ def heirs(tables: Tables, lanes: "DataFrame", width: float) -> "tuple[DataFrame,
 
 def reach(
     spark: "SparkSession", seeds: "DataFrame", ways: "DataFrame", givers: "DataFrame", lanes: "DataFrame",
-    takers: "DataFrame", width: float, most: int = MOST_ROUNDS,
+    takers: "DataFrame", width: float, most: int = MOST_ROUNDS, tell: Callable[[str], None] = lambda _: None,
 ) -> Reached:  # fmt: skip
     """Seeds: key, sid, since, until (time up to which it matters)."""
     from pyspark.sql import functions as F
@@ -99,6 +100,7 @@ def reach(
         fresh = found.join(old, ["key", "sid"], "left").where("before is null or since < before")
         fresh = fresh.select("key", "sid", "since").localCheckpoint()
         left = fresh.count()
+        tell(f"following, round {rounds}: {left} more know")
         if left:
             merged = known.unionByName(fresh).groupBy("key", "sid").agg(F.min("since").alias("since"))
             known = merged.localCheckpoint()

@@ -49,6 +49,8 @@ def histories(tables: Tables) -> "DataFrame":
     """``own`` and what was adopted; with ``adopted`` and ``order``."""
     from pyspark.sql import functions as F
 
+    if tables.history is not None:
+        return tables.history
     mine = own(tables)
     segments = F.broadcast(tables.segments)
     if tables.segments.isEmpty():

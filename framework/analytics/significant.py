@@ -61,8 +61,8 @@ def _until(rows: "DataFrame", tables: Tables, slack: float) -> "DataFrame":
         "place", F.col("node").alias("origin"), F.col("life").alias("origin_life")
     ).agg(F.max("last_at").alias("last_at"))  # fmt: skip
     rows = rows.join(F.broadcast(lasts), ["place", "origin", "origin_life"], "left")
-    until = F.when(F.col("done_at").isNotNull() & F.col("came"), F.col("done_at")).otherwise(
-        F.least(F.coalesce("done_at", F.lit(float("inf"))), F.col("last_at"))
+    until = F.when(F.col("done_at").isNotNull() & F.col("came"), F.col("done_at")).when(
+        F.col("last_at").isNotNull(), F.least("done_at", "last_at")
     )
     rows = rows.withColumn("until", until + slack).where("until is not null and until >= leak_at")
     return rows.withColumn("key", F.xxhash64(F.lit("A2"), "place", "group")).drop("copy", "position", "newest", "last_at")

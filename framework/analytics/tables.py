@@ -35,6 +35,7 @@ class Tables(msgspec.Struct):
     segments: "DataFrame"
     members: "DataFrame"
     conflicts: "DataFrame"  # object, method, other: both ways
+    history: "DataFrame | None" = None  # judged.histories, when it was written
 
 
 def make(spark: "SparkSession", run: Run, lives: Lives) -> Tables:
@@ -61,13 +62,14 @@ def stored(spark: "SparkSession", tables: Tables, directory: Path) -> Tables:
     """The same with the big ones written once, so that no job makes them again."""
     made = {}
     for name in ("sends", "receipts", "performed", "moves"):
-        path = str(directory / name)
-        frame = getattr(tables, name)
-        if name == "moves":  # made from what is stored already
-            frame = frame
-        frame.write.mode("overwrite").parquet(path)
-        made[name] = spark.read.schema(frame.schema).parquet(path)
+        made[name] = store(spark, getattr(tables, name), directory / name)
     return msgspec.structs.replace(tables, **made)
+
+
+def store(spark: "SparkSession", frame: "DataFrame", path: Path) -> "DataFrame":
+    """The same rows, written once and read from there."""
+    frame.write.mode("overwrite").parquet(str(path))
+    return spark.read.schema(frame.schema).parquet(str(path))
 
 
 def conflicts(spark: "SparkSession", run: Run) -> "DataFrame":

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from framework.analytics import alone, answers, flows, once, significant, states
-from framework.analytics.judged import VIOLATION, own
+from framework.analytics import alone, answers, flows, once, ratio, significant, states
+from framework.analytics.judged import VIOLATION, histories, own
 from framework.analytics.lives import Lives
 from framework.analytics.slots import lanes
-from framework.analytics.tables import Tables
+from framework.analytics.tables import Tables, store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,13 +30,11 @@ class Stage(msgspec.Struct):
     lanes: "DataFrame"
 
 
-def stage(spark: "SparkSession", tables: Tables, directory: Path) -> Stage:
-    made = {"answers": answers.answers(tables), "lanes": lanes(own(tables), tables.conflicts)}
-    for name, frame in made.items():
-        path = str(directory / name)
-        frame.write.mode("overwrite").parquet(path)
-        made[name] = spark.read.schema(frame.schema).parquet(path)
-    return Stage(**made)
+def stage(spark: "SparkSession", tables: Tables, directory: Path) -> tuple[Tables, Stage]:
+    """Also the tables, with their histories written."""
+    tables = msgspec.structs.replace(tables, history=store(spark, histories(tables), directory / "history"))
+    told = store(spark, answers.answers(tables), directory / "answers")
+    return tables, Stage(told, store(spark, lanes(own(tables), tables.conflicts), directory / "lanes"))
 
 
 def local(spark: "SparkSession", tables: Tables, staged: Stage, lives: Lives) -> "dict[str, DataFrame]":
@@ -70,16 +68,42 @@ def union(frames: "list[DataFrame]") -> "DataFrame":
 Tell = Callable[[str], None]
 
 
-def significant_order(spark: "SparkSession", tables: Tables, staged: Stage, slack: float, tell: Tell = lambda _: None) -> "tuple[DataFrame, flows.Reached]":
-    """A2, with how far it was followed."""
+class Followed(msgspec.Struct):
+    """What following the ways of knowledge brought: A2, and the neighbours of ratio.py with their order."""
+
+    broken: "DataFrame"
+    pairs: "DataFrame"
+    overtaken: int
+    rounds: int
+    open: int
+
+
+def followed(
+    spark: "SparkSession", tables: Tables, staged: Stage, slack: float, directory: Path, tell: Tell = lambda _: None
+) -> Followed:
+    """A2 and the message ratio ask the same question of different messages: they are followed together."""
     from pyspark.sql import functions as F
 
-    found = significant.overtaken(tables, significant.leaks(tables), slack).localCheckpoint()
-    moved = flows.moved(tables)
-    begin = significant.seeds(found, tables, moved).localCheckpoint()
-    span = found.select(F.percentile_approx(F.col("until") - F.col("leak_at"), 0.9)).first()
-    width = max(float(span[0] or 0.0), 1e-3) if span else 1.0
-    tell(f"A2: following {found.count()} requests that were overtaken")
+    leak = significant.leaks(tables).localCheckpoint()
+    found = significant.overtaken(tables, leak, slack).localCheckpoint()
+    came = ratio.messages(tables, staged.answers)
+    pairs = store(spark, ratio.neighbours(came, tables.conflicts, leak, slack), directory / "pairs")
+    begin = significant.seeds(found, tables, flows.moved(tables)).unionByName(ratio.seeds(pairs, tables, slack))
+    begin = begin.localCheckpoint()
+    width = _width(begin, tables)
+    ways = store(spark, flows.edges(tables, staged.answers), directory / "ways")
     givers, takers = flows.heirs(tables, staged.lanes, width)
-    reached = flows.reach(spark, begin, flows.edges(tables, staged.answers), givers, staged.lanes, takers, width)
-    return significant.broken(found, reached.known, tables), reached
+    number = found.count()
+    tell(f"following {number} requests that were overtaken, {begin.select(F.countDistinct('key')).first()[0] - number} neighbours")
+    reached = flows.reach(spark, begin, ways, givers, staged.lanes, takers, width, tell=tell)
+    broken = significant.broken(found, reached.known, tables)
+    return Followed(broken, ratio.decided(pairs, reached.known), number, reached.rounds, reached.open)
+
+
+def _width(begin: "DataFrame", tables: Tables) -> float:
+    """A slice of time in which little happens, but not so little that a long wait has thousands of them."""
+    from pyspark.sql import functions as F
+
+    span = tables.moves.select(F.max("start_at") - F.min("start_at"), F.avg(F.col("start_at") - F.col("sent_at"))).first()
+    whole, usual = (float(x or 0.0) for x in span) if span is not None else (0.0, 0.0)
+    return max(4 * usual, whole / 5000, 1e-6)

@@ -178,6 +178,39 @@ def sql(
     _write(json, result, console)
 
 
+@app.command()
+def analytics(
+    json: Annotated[Path | None, typer.Option(help="Write the result to this file.")] = None,
+    small: Annotated[int, typer.Option(min=1000, help="Records of the small run.")] = 1_000_000,
+    large: Annotated[int, typer.Option(min=1000, help="Records of the large run.")] = 10_000_000,
+    cores: Annotated[int, typer.Option(min=1, help="That Spark may use.")] = 2,
+) -> None:
+    """What obo analyze costs per trace record: on one million records, and on ten.
+
+    Ends with 0 also where a target is missed: this is a measurement, not a test. docs/bench.md says how to read it.
+    """
+    from framework.bench import analytics as m
+
+    if large <= small:
+        raise BadRequest(f"--large {large}: must be more than --small {small}")
+    if json is not None:
+        _check_writable(json)
+    console = Console(stderr=True)
+    with ended_cleanly(), _bar(console) as progress:
+        task = progress.add_task("starting", total=m.reports())
+        plan = m.Plan(small=small, large=large, cores=cores)
+        result = m.measure(plan, lambda what: progress.update(task, advance=1, description=what))
+    result.machine = machine()
+    table = Table(title="obo bench analytics")
+    for heading in ("ratio", "measured", "to reach"):
+        table.add_column(heading, justify="left" if heading == "ratio" else "right")
+    for name, target in (("cost_per_event_10m_over_1m", 1.2), ("seconds_10m", 180.0), ("peak_gib", 4.0)):
+        value = result.ratios[name]
+        table.add_row(name, f"{value:.2f}", ("[green]" if value <= target else "[red]") + f"≤ {target:g}")
+    Console().print(table)
+    _write(json, result, console)
+
+
 def _numbers(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None

@@ -35,10 +35,12 @@ COMMANDS = (
     "demo",
     "sim",
     "verify",
+    "analyze",
     "fig9",
     "bench",
     "compile",
     "soak",
+    "doctor",
 )
 
 app = typer.Typer(

@@ -14,7 +14,7 @@ from framework.sim.oracle import Oracle
 from framework.trace.files import Trace
 from framework.trace.record import Header, Record, line
 
-_NAMES = re.compile(r'(?<![\w.])([noc])(\d+)(?=[@"/:#\s])')
+_NAMES = re.compile(r'(?<![\w.])([noc])(\d+)(?=[@"/:#)\s])')
 _header = msgspec.json.Decoder(Header)
 _record = msgspec.json.Decoder(Record)
 

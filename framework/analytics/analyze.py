@@ -1,0 +1,218 @@
+"""The whole analysis of a run: every job, in order, with what it found as Parquet tables and as rows for the report.
+
+Only results come to the driver: aggregates, and the first of the violations.
+"""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from framework.analytics import budget, clocks, compare, latency, lives, ratio, reading, tables, verdict
+from framework.analytics.reading import Note, Run
+from framework.sim.oracle_views import named
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MOST_ROWS = 2000  # of a table in the report; the Parquet file has all
+MOST_VIOLATIONS = 200
+STEPS = 12  # that ``tell`` hears of, per run
+Tell = Callable[[str], None]
+
+
+class Found(msgspec.Struct):
+    """What is known of a run afterwards: for the report, and for tests."""
+
+    name: str
+    path: str
+    settings: dict[str, Any] = {}
+    notes: list[Note] = []
+    rows: dict[str, list[dict[str, Any]]] = {}  # by table
+    totals: dict[str, int] = {}  # rows of each table, all of them
+    violations: dict[str, int] = {}  # by rule
+    judged: bool = False  # there were traces to be judged
+    whole: bool = True  # all that the run should have left is here
+    seconds: bool = True  # times are seconds; the simulator's have no unit
+    overtaken: int = 0
+    rounds: int = 0
+    undecided: int = 0
+    lasted: dict[str, float] = {}  # seconds that each step of the analysis took
+    start: float = 0.0
+    changes: list[tuple[float, str, int]] = []  # views
+
+
+class _Work:
+    """One run under analysis."""
+
+    def __init__(self, spark: "SparkSession", out: Path, tell: Tell) -> None:
+        self.spark, self.out, self.tell = spark, out, tell
+        self.found = Found("", "")
+        self._began = time.monotonic()
+        self._step = ""
+
+    def step(self, name: str) -> None:
+        now = time.monotonic()
+        if self._step:
+            self.found.lasted[self._step] = round(now - self._began, 3)
+        self._step, self._began = name, now
+        if name:
+            self.tell(name)
+
+    def keep(self, name: str, frame: "DataFrame", most: int = MOST_ROWS) -> list[dict[str, Any]]:
+        """Writes a result table, and takes its first rows for the report."""
+        path = str(self.out / "tables" / name)
+        frame.coalesce(1).write.mode("overwrite").parquet(path)
+        written = self.spark.read.schema(frame.schema).parquet(path)
+        rows = [r.asDict(recursive=True) for r in written.limit(most).collect()]
+        self.found.totals[name] = len(rows) if len(rows) < most else written.count()
+        self.found.rows[name] = rows
+        return rows
+
+
+def analyze(spark: "SparkSession", path: Path, out: Path, tell: Tell = lambda _: None) -> Found:
+    """Everything about the run at ``path``, tables written below ``out``."""
+    work = _Work(spark, out, tell)
+    work.step(f"reading {path.name}")
+    run = reading.read(spark, path)
+    scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=_made(out)))
+    try:
+        return _analyze(work, run, scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _made(directory: Path) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+def _analyze(work: _Work, run: Run, scratch: Path) -> Found:
+    found, spark = work.found, work.spark
+    found.name, found.path, found.settings, found.notes = run.name, str(run.path), run.settings, run.notes
+    found.whole = not run.cut and not any(note.count for note in run.notes)
+    found.judged = bool(run.lives)
+    who = lives.find(run)
+    _lives(work, run, who)
+    work.step("tables: requests, instances, receipts")
+    made = tables.stored(spark, tables.make(spark, run, who), scratch)
+    made, staged = verdict.stage(spark, made, scratch)
+    work.step("clocks")
+    least = {(r.a, r.b): r.least for r in clocks.delays(made, staged.answers, run.clients).collect()}
+    offsets = clocks.estimate(least)
+    work.found.rows["clocks"] = [msgspec.to_builtins(one) for one in offsets]
+    made, staged, run = _corrected(made, staged, run, offsets)
+    _speed(work, run, made)
+    work.step("where time went")
+    split = budget.parts(made, staged.answers, run.clients)
+    work.keep("budget", budget.per_method(split))
+    work.step("conflicts: who waited for whom")
+    waits = tables.store(spark, budget.heat(staged.lanes), scratch / "heat")
+    work.keep("heat", waits)
+    work.keep("heat_methods", budget.hot_methods(waits))
+    if found.judged:
+        _verdict(work, run, made, staged, who, scratch, clocks.slack(offsets))
+    work.step("")
+    return found
+
+
+def _lives(work: _Work, run: Run, who: lives.Lives) -> None:
+    found = work.found
+    rows = []
+    for one in run.lives:
+        life = (one.header.node, one.header.life)
+        written = who.written.get(life)
+        if written is None:
+            rows.append({"life": named(*life), "records": 0, "missing": 0, "ended": "wrote nothing"})
+            continue
+        ended = {"stop": "stopped", "out": "left the group"}.get(written.last_event, "crashed, or was cut off")
+        rows.append({"life": named(*life), "records": written.records, "missing": written.gaps, "ended": ended})
+        if written.gaps:
+            found.notes.append(Note("records are missing in the middle of the trace", named(*life), written.gaps))
+            found.whole = False
+    found.rows["lives"] = rows
+    found.start = min((w.first_at for w in who.written.values()), default=0.0)
+    found.changes = [(at - found.start, node, view) for at, node, view in who.changes]
+    found.seconds = run.clients is not None or found.start > 1e8
+
+
+def _corrected(
+    made: tables.Tables, staged: verdict.Stage, run: Run, offsets: list[clocks.Offset]
+) -> tuple[tables.Tables, verdict.Stage, Run]:
+    """All times as the first node's clock would have shown them."""
+    if not any(one.offset for one in offsets):
+        return made, staged, run
+    from pyspark.sql import functions as F
+
+    at_dest = dict.fromkeys(("arrive_at", "propose_at", "agree_at", "start_at", "end_at"), "dest_node")
+    own = dict.fromkeys(("start_at", "end_at"), "node")
+    assert made.history is not None
+    made = msgspec.structs.replace(
+        made,
+        moves=clocks.correct(made.moves, offsets, {"sent_at": "origin", **at_dest}),
+        performed=clocks.correct(made.performed, offsets, own),
+        sends=clocks.correct(made.sends, offsets, {"at": "node"}),
+        receipts=clocks.correct(made.receipts, offsets, {"at": "node"}),
+        history=clocks.correct(made.history, offsets, {**own, "agree_at": "node"}),
+    )
+    answers = staged.answers.withColumn("done_node", F.regexp_extract("place", "@([^#]+)", 1))
+    answers = clocks.correct(answers, offsets, {"at": "node", "done_end_at": "done_node"}).drop("done_node")
+    lanes = clocks.correct(staged.lanes, offsets, {**own, "agree_at": "node"})
+    clients = run.clients
+    if clients is not None:
+        clients = clients.withColumn("clock_", F.concat(F.lit(clocks.CLIENTS), F.col("process")))
+        clients = clocks.correct(clients, offsets, dict.fromkeys(("intended", "sent", "done"), "clock_")).drop("clock_")
+    return made, verdict.Stage(answers, lanes), msgspec.structs.replace(run, clients=clients)
+
+
+def _speed(work: _Work, run: Run, made: tables.Tables) -> None:
+    from pyspark.sql import functions as F
+
+    work.step("throughput and latency")
+    called = latency.calls(run, made)
+    ends = called.select(F.min("due").alias("a"), F.max("done").alias("b"), F.count("*").alias("n")).first()
+    start, length, number = (ends.a, ends.b - ends.a, ends.n) if ends is not None and ends.n else (0.0, 1.0, 0)
+    if number:
+        work.found.start = start if run.clients is not None else work.found.start
+    width = _round_width(max(length, 1e-9) / 60)
+    work.keep("calls", latency.by(called, ["object", "method"]).orderBy(F.desc("calls")))
+    work.keep("calls_by", latency.breakdown(called).orderBy("what", F.desc("calls")))
+    work.keep("over_time", latency.over_time(called, work.found.start, width))
+    work.keep("distribution", latency.distribution(called, ["object", "method"]))
+    work.keep("errors", latency.errors(called))
+    work.keep("stretches", compare.stretches(called), most=100_000)
+
+
+def _round_width(width: float) -> float:
+    """1, 2 or 5 times a power of ten."""
+    power = 1.0
+    while power > width:
+        power /= 10
+    while power * 10 <= width:
+        power *= 10
+    return next(power * m for m in (1, 2, 5, 10) if power * m >= width)
+
+
+def _verdict(
+    work: _Work, run: Run, made: tables.Tables, staged: verdict.Stage, who: lives.Lives, scratch: Path, slack: float
+) -> None:
+    spark, found = work.spark, work.found
+    parts = []
+    for name, frame in verdict.local(spark, made, staged, who).items():
+        work.step(f"judging {name}")
+        parts.append(tables.store(spark, frame, scratch / "violations" / str(len(parts))))
+    work.step("judging A2 significant order, and the message ratio")
+    done = verdict.followed(spark, made, staged, slack, scratch, work.tell)
+    parts.append(tables.store(spark, done.broken, scratch / "violations" / "A2"))
+    found.overtaken, found.rounds, found.undecided = done.overtaken, done.rounds, done.open
+    every = verdict.union(parts)
+    work.keep("violations", every, MOST_VIOLATIONS)
+    found.violations = {r.rule: r["count"] for r in every.groupBy("rule").count().collect()}
+    work.step("message ratio")
+    labels = None if run.clients is None else ratio.labels(run.clients)
+    work.keep("ratio", ratio.shares(done.pairs, labels))
+    work.keep("imposed", ratio.imposed(made))

@@ -1,0 +1,299 @@
+"""The report of an analysis as one HTML file: verdict first, then plots, tables, settings, and how complete it all is."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import msgspec
+
+from framework.analytics import plot
+from framework.analytics.analyze import Found
+from framework.analytics.budget import PARTS
+from framework.analytics.compare import Difference
+from framework.analytics.fig9_points import RATIOS, SIMULATED
+from framework.analytics.page import box, cards, page
+from framework.sim.fig9 import PAPER, PAPER_C
+from framework.version import __version__
+
+_PART_NAMES = (
+    "client late", "client to node", "network", "held for predecessors", "agreement, fast", "agreement, slow",
+    "waiting for a conflicting instance", "performing", "receipt", "node to client",
+)  # fmt: skip
+_UCAST_COLOUR = {0.0: 0, 0.5: 1, 1.0: 2}
+MOST_BARS = 14
+MOST_HEAT = 12
+
+
+def html(found: Sequence[Found], differences: Sequence[Difference] = ()) -> str:
+    """One run, or two with what differs between them."""
+    title = "obo: " + " against ".join(one.name for one in found)
+    parts = [f"<h1>{escape(title)}</h1>"]
+    if differences:
+        parts.append(_comparison(found, differences))
+    for one in found:
+        if len(found) > 1:
+            parts.append(f"<h1>{escape(one.name)}</h1>")
+        parts.append(_run(one))
+    parts.append(f'<p class="soft">obo {escape(__version__)}. How to read this: docs/analytics.md.</p>')
+    return page(title, "\n".join(parts))
+
+
+def _run(found: Found) -> str:
+    parts = [_verdict(found), _facts(found), "<h2>Plots</h2>", f'<div class="plots">{"".join(_plots(found))}</div>']
+    return "\n".join([*parts, _tables(found), _complete(found), _settings(found)])
+
+
+def _verdict(found: Found) -> str:
+    missing = [note for note in found.notes if note.count]
+    lines = [f"{rule}: {count} violation{'s' * (count != 1)}" for rule, count in sorted(found.violations.items())]
+    records = sum(row["records"] for row in found.rows.get("lives", ()))
+    asked = f"A1 to A4, A7 and receipts, over {records:,} records of {len(found.rows.get('lives', ()))} traces"
+    if found.undecided:
+        lines.append(f"{found.undecided} requests were followed for {found.rounds} rounds and not to the end")
+    if not found.judged:
+        return box("part", "Not judged: there are no traces", ["Only what clients saw is analysed."])
+    if found.violations:
+        if missing:
+            lines.append("The traces are not whole: some of this may come from what is missing.")
+        first = [str(row["text"]) for row in found.rows.get("violations", ())[:5]]
+        return box("bad", "Violations found", [*lines, *first, asked])
+    if missing or not found.whole:
+        return box("part", "No violation found in what is there; the data is not whole", [*lines, asked])
+    return box("good", "No violation found", [*lines, asked])
+
+
+def _facts(found: Found) -> str:
+    rows = found.rows.get("calls", [])
+    calls, errors = sum(r["calls"] for r in rows), sum(r["errors"] for r in rows)
+    time = found.rows.get("over_time", [])
+    best = sorted((r["rate"] for r in time), reverse=True)
+    facts = [("calls", f"{calls:,}"), ("errors", f"{errors:,}")]
+    if rows:
+        first, last = min(r["first"] for r in rows), max(r["last"] for r in rows)
+        facts.append(("calls per " + _unit(found), plot.number(calls / max(last - first, 1e-9))))
+        facts.append(("lasted", _time(found, last - first)))
+    if best:
+        facts.append(("at best", plot.number(best[0])))
+    every = [r for r in found.rows.get("calls_by", []) if r["what"] == "kind"]
+    main = max(every, key=lambda r: r["calls"], default=None)
+    if main is not None:
+        facts += [(f"{main['value']} {p}", _time(found, main[p])) for p in ("p50", "p99")]
+    ratio = found.rows.get("ratio", [])
+    messages, needed = sum(r["messages"] for r in ratio), sum(r["needed"] for r in ratio)
+    if messages:
+        facts.append(("messages not ordered", f"{100 * (1 - needed / messages):.1f} %"))
+    if found.changes:
+        facts.append(("view changes", str(len({view for *_, view in found.changes}))))
+    return cards(facts)
+
+
+def _plots(found: Found) -> list[str]:
+    drawn = [*_over_time(found), *_distribution(found), *_budget(found), *_heat(found), *_ratio(found)]
+    return drawn or ["<p>Nothing to draw: no call ended.</p>"]
+
+
+def _marks(found: Found) -> list[tuple[float, str]]:
+    seen: dict[int, float] = {}
+    for at, _, view in found.changes:
+        seen.setdefault(view, at)
+    return [(at, f"view {view}") for view, at in sorted(seen.items())]
+
+
+def _over_time(found: Found) -> list[str]:
+    rows = sorted(found.rows.get("over_time", []), key=lambda r: r["t"])
+    if not rows:
+        return []
+    x = plot.Axis(min(0.0, rows[0]["t"]), max(r["t"] for r in rows) or 1.0, f"time [{_unit(found)}]")
+    rate = plot.Line("calls", [(r["t"], r["rate"]) for r in rows], 0)
+    width = rows[0]["calls"] / rows[0]["rate"] if rows[0]["rate"] else 1.0
+    wrong = plot.Line("errors", [(r["t"], r["errors"] / width) for r in rows], 1)
+    drawn = [rate, *([wrong] if any(r["errors"] for r in rows) else [])]
+    marks = _marks(found)
+    per = f"calls per {_unit(found)}"
+    out = [plot.lines("Throughput", x, plot.axis([r["rate"] for r in rows], per), drawn, marks)]
+    lat = [
+        plot.Line(name, [(r["t"], r[name]) for r in rows if r[name] is not None and r[name] > 0], n)
+        for n, name in enumerate(("p50", "p95", "p99"))
+    ]
+    values = [v for line in lat for _, v in line.points]
+    if values:
+        y = plot.axis(values, f"latency [{_unit(found)}]", log=True, show=lambda v: _time(found, v))
+        out.append(plot.lines("Latency over time", x, y, lat, marks))
+    return out
+
+
+def _distribution(found: Found) -> list[str]:
+    by: dict[str, dict[int, int]] = {}
+    for r in found.rows.get("distribution", []):
+        by.setdefault(f"{r['object']}.{r['method']}", {})[r["bucket"]] = r["calls"]
+    most = sorted(by, key=lambda name: -sum(by[name].values()))[: plot.COLOURS]
+    if not most:
+        return []
+    drawn = []
+    for n, name in enumerate(most):
+        total, at, points = sum(by[name].values()), 0, []
+        for bucket in sorted(by[name]):
+            at += by[name][bucket]
+            points.append((10 ** ((bucket + 1) / 10), 100 * at / total))
+        first = 10 ** (min(by[name]) / 10)
+        drawn.append(plot.Line(name, [(first, 0.0), *points], n))
+    x = plot.axis([a for line in drawn for a, _ in line.points], "latency", log=True, show=lambda v: _time(found, v))
+    y = plot.Axis(0, 100, "percent of calls that took at most so long")
+    return [plot.lines("Latency, distribution", x, y, drawn)]
+
+
+def _budget(found: Found) -> list[str]:
+    rows = found.rows.get("budget", [])[:MOST_BARS]
+    if not rows:
+        return []
+    bars = [(f"{r['object']}.{r['method']}", [r[p] or 0.0 for p in PARTS]) for r in rows]
+    title = "Where the time of a call went: mean, by method"
+    return [plot.stacks(title, "from when it was due to its answer", _PART_NAMES, bars, lambda v: _time(found, v))]
+
+
+def _heat(found: Found) -> list[str]:
+    rows = found.rows.get("heat_methods", [])
+    if not rows:
+        return []
+    total: dict[str, float] = {}
+    values = {}
+    for r in rows:
+        one, other = f"{r['object']}.{r['method']}", f"{r['object']}.{r['waits_for']}"
+        values[one, other] = values.get((one, other), 0.0) + r["waited"]
+        for name in (one, other):
+            total[name] = total.get(name, 0.0) + r["waited"]
+    names = sorted(sorted(total, key=lambda n: -total[n])[:MOST_HEAT])
+    title = "Waiting for conflicting calls: who (rows) for whom (columns), total time"
+    return [plot.heat(title, names, names, values, lambda v: _time(found, v))]
+
+
+def _ratio(found: Found) -> list[str]:
+    rows = found.rows.get("ratio", [])
+    if not rows:
+        return []
+    drawn = []
+    for ucast, points in SIMULATED.items():
+        spread = [(float(c), m - d, min(100.0, m + d)) for c, (m, d) in zip(RATIOS, points, strict=True)]
+        colour = _UCAST_COLOUR[ucast]
+        sim = [(float(c), m) for c, (m, _) in zip(RATIOS, points, strict=True)]
+        drawn.append(plot.Line(f"simulator, ucast {100 * ucast:.0f} %", sim, colour, "dashed", spread))
+    for ucast, value in PAPER.items():
+        drawn.append(plot.Line(f"P0, ucast {100 * ucast:.0f} %", [(float(PAPER_C), value)], _UCAST_COLOUR[ucast], "dots"))
+    labelled: dict[float, list[tuple[float, float]]] = {}
+    for r in rows:
+        if r["ucast"] is not None and r["conflict_ratio"] is not None:
+            labelled.setdefault(r["ucast"], []).append((100 * r["conflict_ratio"], r["not_ordered"]))
+    for n, (ucast, found_points) in enumerate(sorted(labelled.items())):
+        colour = _UCAST_COLOUR.get(ucast, 3 + n % 5)
+        drawn.append(plot.Line(f"this run, ucast {100 * ucast:.0f} %", sorted(found_points), colour))
+    if not labelled:
+        messages, needed = sum(r["messages"] for r in rows), sum(r["needed"] for r in rows)
+        share = 100 * (1 - needed / messages) if messages else 0.0
+        drawn.append(plot.Line("this run (its conflict ratio is not known)", [(0.0, share), (100.0, share)], 6))
+    x = plot.Axis(0, 100, "rate of conflicting methods [%]")
+    y = plot.Axis(0, 100, "messages not ordered [%]")
+    return [plot.lines("Messages that need no order: this run, beside P0's Fig. 9", x, y, drawn)]
+
+
+# tables
+
+
+def _tables(found: Found) -> str:
+    show = lambda field, value: _cell(found, field, value)  # noqa: E731
+    summary = [("calls", "calls"), ("errors", "errors"), ("rate", "per " + _unit(found)), ("mean", "mean"), ("p50", "p50"), ("p95", "p95"), ("p99", "p99"), ("p999", "p99.9"), ("max", "max")]
+    wanted = [
+        ("violations", "Violations", [("rule", "rule"), ("place", "where"), ("invocation", "call"), ("text", "what")]),
+        ("calls", "Calls by method", [("object", "object"), ("method", "method"), *summary]),
+        ("calls_by", "Calls by what they are", [("what", "by"), ("value", "value"), *summary]),
+        ("errors", "Errors", [("status", "error"), ("object", "object"), ("method", "method"), ("calls", "calls"), ("invocation", "first"), ("example", "which says")]),
+        ("budget", "Where the time went: mean, by method", [("object", "object"), ("method", "method"), ("calls", "calls"), ("slow", "slow"), *zip(PARTS, _PART_NAMES, strict=True), ("negative", "negative, left out")]),
+        ("heat", "Conflicts that cost most waiting", [("object", "object"), ("method", "method"), ("waits_for", "waits for"), ("key", "key"), ("times", "times"), ("waited", "waited"), ("longest", "longest")]),
+        ("ratio", "Messages: ordered against not", [("ucast", "ucast"), ("conflict_ratio", "conflict ratio"), ("messages", "messages"), ("needed", "order needed"), ("conflicting", "of them by conflict"), ("not_ordered", "not ordered, %")]),
+        ("imposed", "What the protocol did to order requests", [("object", "object"), ("method", "method"), ("delivered", "delivered"), ("fast", "agreed fast"), ("slow", "agreed slow"), ("not_agreed", "no agreement"), ("with_context", "with context")]),
+        ("clocks", "Clocks", [("node", "clock"), ("of", "against"), ("offset", "ahead by"), ("error", "± at most"), ("steady", "steady")]),
+        ("lives", "Traces", [("life", "life"), ("records", "records"), ("missing", "missing"), ("ended", "ended")]),
+    ]  # fmt: skip
+    parts = ["<h2>Tables</h2>"]
+    for name, heading, columns in wanted:
+        rows = found.rows.get(name, [])
+        if not rows:
+            continue
+        most = rows[:25]
+        total = found.totals.get(name, len(rows))
+        more = f'<p class="soft">The first {len(most)} of {total}; all are in tables/{name}.</p>' if total > len(most) else ""
+        parts.append(f"<h3>{escape(heading)}</h3>{plot.table(columns, most, show)}{more}")
+    return "".join(parts)
+
+
+_TIMES = {"mean", "p50", "p90", "p95", "p99", "p999", "max", "waited", "longest", "offset", "error", *PARTS}
+
+
+def _cell(found: Found, field: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if field in _TIMES and isinstance(value, int | float):
+        return _time(found, float(value))
+    if isinstance(value, float):
+        return f"{value:.1f}" if field == "not_ordered" else plot.number(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _unit(found: Found) -> str:
+    return "s" if found.seconds else "unit of time"
+
+
+def _time(found: Found, value: float | None) -> str:
+    if value is None:
+        return "–"
+    if not found.seconds:
+        return plot.number(value)
+    size = abs(value)
+    for limit, factor, unit in ((1e-6, 1e9, "ns"), (1e-3, 1e6, "µs"), (1.0, 1e3, "ms"), (120.0, 1.0, "s")):
+        if size < limit:
+            return f"{value * factor:.3g} {unit}" if size else "0"
+    return f"{value / 60:.3g} min"
+
+
+def _complete(found: Found) -> str:
+    lines = [f"<li>{escape(n.what)} ({escape(n.where)}{f', {n.count}' if n.count > 1 else ''})</li>" for n in found.notes]
+    for r in found.rows.get("lives", []):
+        if r["ended"] not in ("stopped", "left the group"):
+            lines.append(f"<li>{escape(str(r['life']))}: {escape(str(r['ended']))} after {r['records']:,} records</li>")
+    negative = sum(r["negative"] or 0 for r in found.rows.get("budget", []))
+    if negative:
+        lines.append(f"<li>{negative} durations came out negative and were left out: clocks disagree there</li>")
+    for one in found.rows.get("clocks", []):
+        if not one["steady"]:
+            lines.append(f"<li>the clock of {escape(one['node'])} was set, or drifts: its times are not corrected</li>")
+        elif one["offset"]:
+            lines.append(f"<li>the clock of {escape(one['node'])} is ahead by {_time(found, one['offset'])}: corrected</li>")
+    told = "".join(lines) or "<li>nothing is missing</li>"
+    took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in found.lasted.items())
+    return f"<h2>How complete this is</h2><ul>{told}</ul><details><summary>How long the analysis took</summary><p>{escape(took)}</p></details>"
+
+
+def _settings(found: Found) -> str:
+    if not found.settings:
+        return "<h2>Settings</h2><p>There is no run.toml.</p>"
+    text = msgspec.json.format(msgspec.json.encode(found.settings), indent=2).decode()
+    return f"<h2>Settings</h2><p>{escape(found.path)}</p><details open><summary>run.toml</summary><pre>{escape(text)}</pre></details>"
+
+
+def _comparison(found: Sequence[Found], differences: Sequence[Difference]) -> str:
+    first, second = found
+    worse = [d for d in differences if d.word == "worse"]
+    better = [d for d in differences if d.word == "better"]
+    kind = "bad" if worse else "good"
+    head = f"{second.name} against {first.name}: {len(worse)} figures worse, {len(better)} better"
+    lines = ["Each run in 20 stretches; Welch's 95 % interval of the difference of their means. No difference is claimed where the interval holds 0."]
+    rows = []
+    for d in sorted(differences, key=lambda d: (d.object != "", d.object, d.method, d.figure)):
+        times = d.figure != "rate"
+        shown = (lambda v: _time(first, v)) if times else plot.number
+        name = f"{d.object}.{d.method}" if d.object else "all calls"
+        rows.append({"what": name, "figure": d.figure, "first": shown(d.first), "second": shown(d.second),
+                     "change": shown(d.change), "interval": f"{shown(d.low)} … {shown(d.high)}", "word": d.word})  # fmt: skip
+    columns = [("what", "what"), ("figure", "figure"), ("first", first.name), ("second", second.name), ("change", "change"), ("interval", "95 % interval"), ("word", "")]
+    return box(kind, head, lines) + plot.table(columns, rows, lambda _, value: str(value))

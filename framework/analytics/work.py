@@ -1,0 +1,26 @@
+"""One run, or two to compare: analysed, and the report written. What ``obo analyze`` and ``spark-submit`` both do."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from framework.analytics.analyze import Found, Tell, analyze
+from framework.analytics.compare import differences
+from framework.analytics.report import html
+from framework.errors import BadRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def work(spark: "SparkSession", paths: Sequence[Path], out: Path, tell: Tell = lambda _: None) -> list[Found]:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "report.html").touch()
+    except OSError as error:
+        raise BadRequest(f"--out {out}: {error.strerror}; name a directory that can be written") from None
+    found = [analyze(spark, path, out if len(paths) == 1 else out / str(n), tell) for n, path in enumerate(paths, 1)]
+    compared = differences(found[0].rows["stretches"], found[1].rows["stretches"]) if len(found) == 2 else []
+    tell("writing the report")
+    (out / "report.html").write_text(html(found, compared), encoding="utf-8")
+    return found

@@ -1,0 +1,134 @@
+"""``obo analyze RUN…``: the analysis of a run on Spark, as tables and one HTML report. See docs/analytics.md."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from framework.errors import BadRequest
+
+if TYPE_CHECKING:
+    from framework.analytics.analyze import Found, Tell
+
+
+def run(
+    runs: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN...", help="Directory of obo load, or of *.jsonl traces. Two: what differs."),
+    ],
+    master: Annotated[
+        str, typer.Option(metavar="MASTER", help="local[N], local[*], or spark://HOST:PORT.")
+    ] = "local[*]",
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Where tables and report.html go. [RUN/analysis]")
+    ] = None,
+    memory: Annotated[str, typer.Option(metavar="SIZE", help="Of the JVM: 512m, 2g. More is spilled to disk.")] = "2g",
+    call: Annotated[
+        str | None, typer.Option(metavar="ID", help="Show the way of this call across nodes (ann/3), and nothing else.")
+    ] = None,
+) -> None:
+    """Analyse runs: how fast, what was waited for, what order cost, and whether anything went wrong.
+
+    Ends with 0, with 1 if the traces show a violation, with 2 if a run cannot be read.
+    """
+    paths = [Path(name) for name in runs]
+    _check(paths, master, memory)
+    where = Path(out) if out is not None else paths[0] / "analysis"
+    from framework.analytics.session import session
+
+    console = Console(stderr=True, highlight=False)
+    try:
+        with _telling(console) as tell:
+            tell(f"starting Spark on {master}")
+            with session(master, memory) as spark:
+                if call is not None:
+                    from framework.analytics import reading, way
+
+                    for path in paths:
+                        _show_way(way.of_call(reading.read(spark, path).events, call).limit(1000).collect(), call, path)
+                    return
+                from framework.analytics.work import work
+
+                found = work(spark, paths, where, tell)
+    except KeyboardInterrupt:
+        console.print(f"interrupted; {where} is not whole")
+        raise typer.Exit(130) from None
+    for one in found:
+        _tell(one)
+    print(f"report: {where / 'report.html'}")
+    raise typer.Exit(1 if any(one.violations for one in found) else 0)
+
+
+def _check(paths: list[Path], master: str, memory: str) -> None:
+    """What can be seen to be wrong before Spark takes its ten seconds."""
+    if len(paths) > 2:
+        raise BadRequest(f"{len(paths)} runs: give one, or two to compare")
+    if len({p.resolve() for p in paths}) < len(paths):
+        raise BadRequest(f"{paths[0]} twice: there is nothing to compare")
+    for path in paths:
+        if not path.is_dir():
+            raise BadRequest(f"{path}: {'a file; give the directory of the run' if path.exists() else 'no such directory'}")
+    if not master.startswith(("local", "spark://", "yarn", "k8s://")):
+        raise BadRequest(f"--master {master}: write local[2], local[*] or spark://HOST:PORT")
+    if not (memory[:-1].isdecimal() and memory[-1:] in "mg" and memory[:1] != "0"):
+        raise BadRequest(f"--memory {memory}: write 512m or 2g")
+
+
+@contextmanager
+def _telling(console: Console) -> "Iterator[Tell]":
+    """A line that changes on a terminal; elsewhere one line for each step."""
+    if not console.is_terminal:
+        yield lambda what: console.print(escape(what), soft_wrap=True)
+        return
+    with console.status("") as status:
+        yield lambda what: status.update(escape(what))
+
+
+def _tell(found: "Found") -> None:
+    """What matters most, on stdout."""
+    out = Console(highlight=False, soft_wrap=True)
+    for note in found.notes:
+        out.print(f"{found.name}: {note.what} ({note.where})", markup=False)
+    calls = found.rows.get("calls", [])
+    if calls:
+        table = Table(title=escape(found.name))
+        for name in ("object", "method", "calls", "errors", "p50", "p99"):
+            table.add_column(name, justify="left" if name in ("object", "method") else "right")
+        for r in calls[:20]:
+            times = ["–" if r[p] is None else f"{r[p] * 1000:.3g} ms" if found.seconds else f"{r[p]:.3g}" for p in ("p50", "p99")]
+            table.add_row(escape(r["object"]), escape(r["method"]), str(r["calls"]), str(r["errors"]), *times)
+        out.print(table)
+    ratio = found.rows.get("ratio", [])
+    messages = sum(r["messages"] for r in ratio)
+    if messages:
+        needed = sum(r["needed"] for r in ratio)
+        out.print(f"{found.name}: {messages} messages, {100 * (1 - needed / messages):.1f} % need no order", markup=False)
+    for row in found.rows.get("violations", [])[:20]:
+        out.print(f"{found.name}: {row['rule']}: {row['text']}", markup=False)
+    total = sum(found.violations.values())
+    judged = f"{total} violations" if total else "no violation found"
+    out.print(f"{found.name}: {judged if found.judged else 'not judged: no traces'}", markup=False)
+
+
+def _show_way(rows: list[object], call: str, path: Path) -> None:
+    if not rows:
+        raise BadRequest(f"{path}: nothing about a call {call!r}; an id looks like ann/3 or ann/3.1")
+    table = Table(title=f"{escape(call)} in {escape(str(path))}")
+    columns = ("at", "node", "event", "invocation", "replica", "what", "way", "received")
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    first = rows[0].at  # type: ignore[attr-defined]
+    for row in rows:
+        told = row.asDict()  # type: ignore[attr-defined]
+        told["at"] = f"{told['at'] - first:+.6f}"
+        table.add_row(*[escape(str(told[name] or "")) for name in columns])
+    console = Console(highlight=False)
+    if not sys.stdout.isatty():
+        console.width = 220
+    console.print(table)

@@ -1,0 +1,25 @@
+"""One Spark session for all tests of this room: it takes ten seconds to start. They run on one worker (xdist_group)."""
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    from framework.analytics.session import start
+
+    small = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.codegen.wholeStage": "false",  # small data: compiling plans takes longer than running them
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.default.parallelism": "2",
+    }
+    session = start("local[2]", "1g", tmp_path_factory.mktemp("spark"), small)
+    yield session
+    session.stop()
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "/analytics/" in str(item.path).replace("\\", "/") and "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
