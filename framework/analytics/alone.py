@@ -4,22 +4,18 @@ Both by windows over lanes (framework.analytics.slots): of a call, the window se
 where one is out of place are pairs made.
 """
 
-from typing import TYPE_CHECKING
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from framework.analytics.judged import footprint, histories, own, violation, within
 from framework.analytics.slots import clash, earlier, lanes
 from framework.analytics.tables import Tables
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
 _NEVER = 9_000_000_000_000_000_000
 
 
-def overlaps(tables: Tables) -> "DataFrame":
+def overlaps(tables: Tables) -> DataFrame:
     """A4: an instance that started while one that conflicts with it was running, but for those that waited for it."""
-    from pyspark.sql import functions as F
-
     calls = own(tables).withColumn("until", F.coalesce("end_i", F.lit(_NEVER)))
     rows = lanes(calls, tables.conflicts)
     late = rows.withColumn("before", earlier(rows, ["place"], "start_i", F.col("until"))).where("before > start_i")
@@ -42,29 +38,27 @@ def overlaps(tables: Tables) -> "DataFrame":
     return pairs.select(*violation("A4", text))
 
 
-def _conflicting(pairs: "DataFrame", tables: Tables, method: str, other: str, a: str, b: str) -> "DataFrame":
-    from pyspark.sql import functions as F
-
+def _conflicting(pairs: DataFrame, tables: Tables, method: str, other: str, a: str, b: str) -> DataFrame:
     relation = tables.conflicts.select("object", F.col("method").alias(method), F.col("other").alias(other))
     return pairs.join(F.broadcast(relation), ["object", method, other], "left_semi").where(clash(a, b))
 
 
-def given_away(tables: Tables, snapshots: "DataFrame") -> "DataFrame":
+def given_away(tables: Tables, snapshots: DataFrame) -> DataFrame:
     """A4: a state that was taken while something was being performed has half of it."""
-    from pyspark.sql import functions as F
-
-    rows = own(tables).join(F.broadcast(snapshots), "place").where(
-        "start_i < snapshot_i and (end_i is null or end_i > snapshot_i)"
+    rows = (
+        own(tables)
+        .join(F.broadcast(snapshots), "place")
+        .where("start_i < snapshot_i and (end_i is null or end_i > snapshot_i)")
     )
-    text = F.concat(F.col("place"), F.lit(" gave its state to "), "to", F.lit(" while "), "invocation", F.lit(" is running"))
+    text = F.concat(
+        F.col("place"), F.lit(" gave its state to "), "to", F.lit(" while "), "invocation", F.lit(" is running")
+    )
     return rows.select(*violation("A4", text))
 
 
-def reversed_pairs(tables: Tables) -> "DataFrame":
+def reversed_pairs(tables: Tables) -> DataFrame:
     """A3: conflicting requests that two places delivered in different orders. Acts are compared, so that the parts of a
     pcast have one order on all its objects."""
-    from pyspark.sql import functions as F
-
     both = _at_two_places(tables)
     rows = lanes(both, tables.conflicts)
     value = F.when(F.col("b_own"), F.col("b_order"))  # of what both adopted, the donor is asked
@@ -83,7 +77,12 @@ def reversed_pairs(tables: Tables) -> "DataFrame":
     pairs = pairs.withColumns({"c_keys": F.col("keys")})
     pairs = _conflicting(pairs, tables, "method", "o_method", "c", "o")
     pairs = _conflicting(  # at the other place, too: it may be another object of the same pcast
-        pairs.drop("object").withColumnRenamed("b_object", "object"), tables, "late_method", "early_method", "late", "early"
+        pairs.drop("object").withColumnRenamed("b_object", "object"),
+        tables,
+        "late_method",
+        "early_method",
+        "late",
+        "early",
     )
     text = F.concat(
         F.col("place"), F.lit(" delivered "), "other", F.lit(" ("), footprint("o_method", "o_keys"), F.lit(") before "),
@@ -92,21 +91,23 @@ def reversed_pairs(tables: Tables) -> "DataFrame":
     return pairs.select(*violation("A3", text)).distinct()
 
 
-def _at_two_places(tables: Tables) -> "DataFrame":
-    """What two places with one history both performed and both had been sent. Between lives of the final view all copies
-    of a call that changes something count as one; else it must be this very request (oracle: _common)."""
-    from pyspark.sql import functions as F
-
+def _at_two_places(tables: Tables) -> DataFrame:
+    """What two places with one history both performed and both had been sent. Between lives of the final view all
+    copies of a call that changes something count as one; else it must be this very request (oracle: _common)."""
     facts = F.broadcast(tables.places.select("place", "final", "history", "fallen_back"))
     done = histories(tables).join(facts, "place").where("not fallen_back")
     sent = tables.moves.where("sent_i is not null").groupBy("group").agg(F.collect_set("place").alias("sent_to"))
-    several = tables.moves.where("sent_i is not null").groupBy("act").agg(F.countDistinct("place").alias("n")).where("n > 1")
+    several = (
+        tables.moves.where("sent_i is not null").groupBy("act").agg(F.countDistinct("place").alias("n")).where("n > 1")
+    )
     done = done.join(sent, "group").join(several.select("act"), "act", "left_semi")
     kept = ["place", "object", "method", "keys", "order", "final", "readonly", "sent_to", "history"]
     other = done.select("act", *[F.col(c).alias(f"b_{c}") for c in kept], (~F.col("adopted")).alias("b_own"))
     both = done.join(other, "act").where("place < b_place and history = b_history")
 
-    def common(final: str, readonly: str, sent_to: str, place: str) -> "Column":
+    def common(final: str, readonly: str, sent_to: str, place: str) -> Column:
         return (F.col(final) & ~F.col(readonly)) | F.array_contains(F.col(sent_to), F.col(place))
 
-    return both.where(common("b_final", "readonly", "sent_to", "b_place") & common("final", "b_readonly", "b_sent_to", "place"))
+    return both.where(
+        common("b_final", "readonly", "sent_to", "b_place") & common("final", "b_readonly", "b_sent_to", "place")
+    )

@@ -8,16 +8,15 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from framework.analytics import budget, clocks, compare, latency, lives, ratio, reading, tables, verdict
 from framework.analytics.reading import Note, Run
 from framework.sim.oracle_views import named
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 MOST_ROWS = 2000  # of a table in the report; the Parquet file has all
 MOST_VIOLATIONS = 200
@@ -49,7 +48,7 @@ class Found(msgspec.Struct):
 class _Work:
     """One run under analysis."""
 
-    def __init__(self, spark: "SparkSession", out: Path, tell: Tell) -> None:
+    def __init__(self, spark: SparkSession, out: Path, tell: Tell) -> None:
         self.spark, self.out, self.tell = spark, out, tell
         self.found = Found("", "")
         self._began = time.monotonic()
@@ -63,7 +62,7 @@ class _Work:
         if name:
             self.tell(name)
 
-    def keep(self, name: str, frame: "DataFrame", most: int = MOST_ROWS) -> list[dict[str, Any]]:
+    def keep(self, name: str, frame: DataFrame, most: int = MOST_ROWS) -> list[dict[str, Any]]:
         """Writes a result table, and takes its first rows for the report."""
         path = str(self.out / "tables" / name)
         frame.coalesce(1).write.mode("overwrite").parquet(path)
@@ -74,7 +73,7 @@ class _Work:
         return rows
 
 
-def analyze(spark: "SparkSession", path: Path, out: Path, tell: Tell = lambda _: None) -> Found:
+def analyze(spark: SparkSession, path: Path, out: Path, tell: Tell = lambda _: None) -> Found:
     """Everything about the run at ``path``, tables written below ``out``."""
     work = _Work(spark, out, tell)
     work.step(f"reading {path.name}")
@@ -146,8 +145,6 @@ def _corrected(
     """All times as the first node's clock would have shown them."""
     if not any(one.offset for one in offsets):
         return made, staged, run
-    from pyspark.sql import functions as F
-
     at_dest = dict.fromkeys(("arrive_at", "propose_at", "agree_at", "start_at", "end_at"), "dest_node")
     own = dict.fromkeys(("start_at", "end_at"), "node")
     assert made.history is not None
@@ -170,8 +167,6 @@ def _corrected(
 
 
 def _speed(work: _Work, run: Run, made: tables.Tables) -> None:
-    from pyspark.sql import functions as F
-
     work.step("throughput and latency")
     called = latency.calls(run, made)
     ends = called.select(F.min("due").alias("a"), F.max("done").alias("b"), F.count("*").alias("n")).first()
@@ -201,7 +196,7 @@ def _verdict(
     work: _Work, run: Run, made: tables.Tables, staged: verdict.Stage, who: lives.Lives, scratch: Path, slack: float
 ) -> None:
     spark, found = work.spark, work.found
-    parts = []
+    parts: list[DataFrame] = []
     for name, frame in verdict.local(spark, made, staged, who).items():
         work.step(f"judging {name}")
         parts.append(tables.store(spark, frame, scratch / "violations" / str(len(parts))))
@@ -209,6 +204,10 @@ def _verdict(
     done = verdict.followed(spark, made, staged, slack, scratch, work.tell)
     parts.append(tables.store(spark, done.broken, scratch / "violations" / "A2"))
     found.overtaken, found.rounds, found.undecided = done.overtaken, done.rounds, done.open
+    if done.share < 1.0:
+        found.notes.append(
+            Note(f"message ratio: {100 * done.share:.2g} % of the pairs that had to be followed, a sample", run.name)
+        )
     every = verdict.union(parts)
     work.keep("violations", every, MOST_VIOLATIONS)
     found.violations = {r.rule: r["count"] for r in every.groupBy("rule").count().collect()}

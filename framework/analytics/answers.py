@@ -1,64 +1,79 @@
-"""Receipts: what was received was answered (A1), as it ended (A4), and enough of it (P0 §3.2); and no response is lost (A8).
-"""
+"""Receipts: what was received was answered (A1), as it ended (A4), and enough of it (P0 §3.2); and no response is lost
+(A8)."""
 
-from typing import TYPE_CHECKING
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from framework.analytics.judged import histories, violation
 from framework.analytics.tables import Tables
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
-
-def answers(tables: Tables) -> "DataFrame":
+def answers(tables: Tables) -> DataFrame:
     """One row for each response of each receipt, with the instance that gave it (``done_*``), if it is known."""
-    from pyspark.sql import functions as F
-
     told = tables.receipts.withColumn("n", F.size("received")).select(
         "node", "life", "i", "at", "sid", "group", "client", "n", F.posexplode("received").alias("nth", "answer")
     )
     told = told.select("*", "answer.replica", "answer.status").drop("answer")
     sent = tables.moves.where("sent_i is not null").select(
-        "group", F.col("sent_replica").alias("replica"), "place", F.col("sent_invocation").alias("invocation"), "sent_readonly"
+        "group",
+        F.col("sent_replica").alias("replica"),
+        "place",
+        F.col("sent_invocation").alias("invocation"),
+        "sent_readonly",
     )
     done = histories(tables).select(
         "place", "invocation", F.col("sid").alias("done_sid"), F.col("end_i").alias("done_end_i"),
         F.col("end_at").alias("done_end_at"), F.col("committed").alias("done_committed"), "adopted",
     )  # fmt: skip
     facts = F.broadcast(tables.places.select("place", "final", "crashed"))
-    return told.join(sent, ["group", "replica"], "left").join(done, ["place", "invocation"], "left").join(facts, "place", "left")
+    return (
+        told.join(sent, ["group", "replica"], "left")
+        .join(done, ["place", "invocation"], "left")
+        .join(facts, "place", "left")
+    )
 
 
-def unanswered(rows: "DataFrame") -> "DataFrame":
+def unanswered(rows: DataFrame) -> DataFrame:
     """A1: a response of an instance that never ended. Excused where a life crashed before it wrote that down, and for
     errors that the com layer makes itself about one that is gone."""
-    from pyspark.sql import functions as F
-
     bad = rows.where("done_end_i is null and not coalesce(crashed, true) and not (status != 'ok' and not final)")
     text = F.concat(
-        F.col("node"), F.lit(" record "), "i", F.lit(": "), "sid", F.lit(" received "), "status", F.lit(" of "), "group",
-        F.lit(" from "), "place", F.lit(", which never ended it"),
-    )  # fmt: skip
+        F.col("node"),
+        F.lit(" record "),
+        "i",
+        F.lit(": "),
+        "sid",
+        F.lit(" received "),
+        "status",
+        F.lit(" of "),
+        "group",
+        F.lit(" from "),
+        "place",
+        F.lit(", which never ended it"),
+    )
     return bad.select(*violation("A1", text))
 
 
-def contradicted(rows: "DataFrame") -> "DataFrame":
+def contradicted(rows: DataFrame) -> DataFrame:
     """A4: told that it was done and it was not, or the other way round."""
-    from pyspark.sql import functions as F
-
     bad = rows.where("done_end_i is not null and status != 'OutcomeUnknown' and done_committed != (status = 'ok')")
     text = F.concat(
-        F.col("sid"), F.lit(" got '"), "status", F.lit("' of "), "group", F.lit(" from "), "place", F.lit(", committed: "),
+        F.col("sid"),
+        F.lit(" got '"),
+        "status",
+        F.lit("' of "),
+        "group",
+        F.lit(" from "),
+        "place",
+        F.lit(", committed: "),
         F.col("done_committed").cast("string"),
-    )  # fmt: skip
+    )
     return bad.select(*violation("A4", text))
 
 
-def incomplete(tables: Tables) -> "DataFrame":
+def incomplete(tables: Tables) -> DataFrame:
     """P0 §3.2: a receipt that was over before it had what it waits for. Nobody waits for destinations that are gone; an
     instance takes what it can get."""
-    from pyspark.sql import functions as F
-
     dests = _destinations(tables)
     rows = tables.receipts.where("complete").select(
         "node", "i", "view", "sid", "group", "client", "receipt",
@@ -69,33 +84,42 @@ def incomplete(tables: Tables) -> "DataFrame":
     callers = callers.join(views, callers.asked == views.group).select("sid", "since")
     nested = F.col("since").isNotNull()
     rows = rows.join(callers, "sid", "left").withColumn("since_view", F.coalesce("since", "view"))
-    lost = F.expr("filter(dests, d -> d.waived or d.life > since_view or not coalesce(array_contains(d.views, view), false))")
+    lost = F.expr(
+        "filter(dests, d -> d.waived or d.life > since_view or not coalesce(array_contains(d.views, view), false))"
+    )
     rows = rows.withColumn("all_dests", F.transform("dests", lambda d: d["replica"])).withColumn(
         "left_over", F.array_except("all_dests", F.transform(lost, lambda d: d["replica"]))
     )
     bad = rows.where(~_satisfied(nested)).withColumn("place", F.col("sid"))
     invocation = tables.sends.select("group", "invocation")
-    text = F.concat(F.col("sid"), F.lit(" completed "), "receipt", F.lit(" of "), "group", F.lit(" with "), F.array_join("got", ", "))
+    text = F.concat(
+        F.col("sid"),
+        F.lit(" completed "),
+        "receipt",
+        F.lit(" of "),
+        "group",
+        F.lit(" with "),
+        F.array_join("got", ", "),
+    )
     return bad.join(invocation, "group").select(*violation("P0 §3.2", text))
 
 
-def _destinations(tables: Tables) -> "DataFrame":
+def _destinations(tables: Tables) -> DataFrame:
     """Of each group: replica, life, waived, and the views in which that life is a member."""
-    from pyspark.sql import functions as F
-
     views = tables.members.groupBy("node", "life").agg(F.collect_list("view").alias("views"))
     views = views.select(F.col("node").alias("dest_node"), F.col("life").alias("dest_life"), "views")
     rows = tables.moves.where("sent_i is not null").join(F.broadcast(views), ["dest_node", "dest_life"], "left")
     one = F.struct(
-        F.col("sent_replica").alias("replica"), F.col("dest_life").alias("life"), F.col("is_waived").alias("waived"), "views"
+        F.col("sent_replica").alias("replica"),
+        F.col("dest_life").alias("life"),
+        F.col("is_waived").alias("waived"),
+        "views",
     )
     return rows.groupBy("group").agg(F.collect_list(one).alias("dests"))
 
 
-def _satisfied(nested: "Column") -> "Column":
+def _satisfied(nested: Column) -> Column:
     """PROTOCOL §1, as framework.sim.verdict.satisfied reads it; here as an expression."""
-    from pyspark.sql import functions as F
-
     way = F.regexp_extract("receipt", r"^([a-z]+)", 1)
     detail = F.regexp_extract("receipt", r"\((.*)\)$", 1)
     n = F.size("got")
@@ -105,7 +129,7 @@ def _satisfied(nested: "Column") -> "Column":
     objects = F.array_distinct(F.transform("all_dests", lambda d: F.substring_index(d, "@", 1)))
     number = F.when(detail.rlike(r"^\d+$"), detail.cast("bigint"))
 
-    def enough(name: "Column") -> "Column":
+    def enough(name: Column) -> Column:
         there = F.size(F.filter(F.array_union("left_over", "got"), lambda d: F.substring_index(d, "@", 1) == name))
         least = F.when(nested, F.least(number, F.greatest(F.lit(1), there))).otherwise(number)
         return F.size(F.filter("got", lambda d: F.substring_index(d, "@", 1) == name)) >= least

@@ -3,16 +3,15 @@
 A call ends with its most significant response. The time from when it was due to its end is split along the replica that
 gave that response; the parts add up to the latency:
 
-client (due to sent), to the node, network (to the replica), held (for predecessors), agreement (fast or slow), waiting (for
-conflicting instances), performing (nested calls included), receipt (back, and for the responses before it), from the node.
+client (due to sent), to the node, network (to the replica), held (for predecessors), agreement (fast or slow), waiting
+(for conflicting instances), performing (nested calls included), receipt (back, and for the responses before it), from
+the node.
 """
 
-from typing import TYPE_CHECKING
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from framework.analytics.tables import Tables
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 PARTS = (
     "client", "to_node", "network", "held", "agreement_fast", "agreement_slow", "waiting", "performing", "receipt_wait",
@@ -21,15 +20,15 @@ PARTS = (
 _TINY = -1e-6  # what clocks that show microseconds may be wrong
 
 
-def parts(tables: Tables, answers: "DataFrame", clients: "DataFrame | None") -> "DataFrame":
-    """One row for each answered call: object, method, and PARTS in seconds; a part that is not known is null. A part that
-    comes out negative is null, too, and counted in ``negative``: two clocks disagree there."""
-    from pyspark.sql import functions as F
-
+def parts(tables: Tables, answers: DataFrame, clients: DataFrame | None) -> DataFrame:
+    """One row for each answered call: object, method, and PARTS in seconds; a part that is not known is null. A part
+    that comes out negative is null, too, and counted in ``negative``: two clocks disagree there."""
     last = answers.where("client != '' and nth = n - 1 and status = 'ok'").select(
         "group", "replica", F.col("at").alias("got_at")
     )
-    moves = tables.moves.where("sent_i is not null and start_i is not null").withColumnRenamed("sent_replica", "replica")
+    moves = tables.moves.where("sent_i is not null and start_i is not null").withColumnRenamed(
+        "sent_replica", "replica"
+    )
     rows = last.join(moves, ["group", "replica"])
     proposed = F.coalesce("propose_at", "agree_at", "start_at")
     agreed = F.coalesce("agree_at", "start_at")
@@ -53,30 +52,32 @@ def parts(tables: Tables, answers: "DataFrame", clients: "DataFrame | None") -> 
     rows = rows.withColumns(made)
     named = [F.col(p) if p in made else F.lit(None).cast("double").alias(p) for p in PARTS]
     rows = rows.select("act", "object", "method", "transmission", "receipt", "way", "place", *named)
-    negative = sum(F.when(F.col(p) < _TINY, 1).otherwise(0) for p in PARTS)
+    negative = sum((F.when(F.col(p) < _TINY, 1).otherwise(0) for p in PARTS), F.lit(0))
     rows = rows.withColumn("negative", negative)
     return rows.withColumns({p: F.when(F.col(p) >= _TINY, F.greatest(F.col(p), F.lit(0.0))) for p in PARTS})
 
 
-def per_method(rows: "DataFrame") -> "DataFrame":
+def per_method(rows: DataFrame) -> DataFrame:
     """The mean of each part, and its 99th percentile, by object and method."""
-    from pyspark.sql import functions as F
-
     means = [F.avg(p).alias(p) for p in PARTS]
     tails = [F.percentile_approx(p, 0.99, 1000).alias(f"{p}_p99") for p in PARTS]
-    counted = [F.count("*").alias("calls"), F.sum("negative").alias("negative"), F.count(F.when(F.col("way") == "slow", 1)).alias("slow")]
+    counted = [
+        F.count("*").alias("calls"),
+        F.sum("negative").alias("negative"),
+        F.count(F.when(F.col("way") == "slow", 1)).alias("slow"),
+    ]
     return rows.groupBy("object", "method").agg(*counted, *means, *tails).orderBy(F.desc("calls"))
 
 
-def heat(lanes: "DataFrame") -> "DataFrame":
+def heat(lanes: DataFrame) -> DataFrame:
     """Who waited for whom: a request that was agreed on and could not start because an instance that conflicts with it
     was running or before it. Its wait is put down to the one that ended last."""
-    from pyspark.sql import functions as F
-
     from framework.analytics.slots import earlier
 
     before = F.struct("end_i", "method", "invocation")
-    blocked = lanes.withColumn("blocker", earlier(lanes, ["place"], "start_i", F.when(F.col("end_i").isNotNull(), before)))
+    blocked = lanes.withColumn(
+        "blocker", earlier(lanes, ["place"], "start_i", F.when(F.col("end_i").isNotNull(), before))
+    )
     blocked = blocked.where("agree_i is not null and blocker.end_i > agree_i and start_i > blocker.end_i")
     one = blocked.groupBy("place", "sid").agg(
         F.max(F.struct(F.col("blocker.end_i"), F.col("blocker.method").alias("by"), "slot")).alias("b"),
@@ -89,10 +90,8 @@ def heat(lanes: "DataFrame") -> "DataFrame":
     ).orderBy(F.desc("waited"))  # fmt: skip
 
 
-def hot_methods(waits: "DataFrame") -> "DataFrame":
+def hot_methods(waits: DataFrame) -> DataFrame:
     """``heat`` without the keys: the map of pairs of methods."""
-    from pyspark.sql import functions as F
-
     return waits.groupBy("object", "method", "waits_for").agg(
         F.sum("times").alias("times"), F.sum("waited").alias("waited"), F.countDistinct("key").alias("keys")
     ).orderBy(F.desc("waited"))  # fmt: skip

@@ -1,21 +1,20 @@
 """Clocks that disagree: how far, as far as messages tell, and times corrected by it.
 
-A message from a to b takes at least no time at all. So what its two time stamps say, arrival at b minus sending at a, is
-never less than how far b's clock is ahead; and the other way round. With messages both ways the offset lies in an
-interval, whose middle is off by half its length at most. If 0 is inside, the clocks may agree, and nothing is corrected. An
-interval that is empty means a clock that was set or that drifts during the run: it is told, and not corrected.
+A message from a to b takes at least no time at all. So what its two time stamps say, arrival at b minus sending at a,
+is never less than how far b's clock is ahead; and the other way round. With messages both ways the offset lies in an
+interval, whose middle is off by half its length at most. If 0 is inside, the clocks may agree, and nothing is
+corrected. An interval that is empty means a clock that was set or that drifts during the run: it is told, and not
+corrected.
 """
 
 import heapq
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from framework.analytics.tables import Tables
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 CLIENTS = "client "  # "client 0": the clock of client process 0
 
@@ -30,11 +29,10 @@ class Offset(msgspec.Struct, frozen=True):
     steady: bool  # False: no offset fits all messages
 
 
-def delays(tables: Tables, answers: "DataFrame", clients: "DataFrame | None") -> "DataFrame":
+def delays(tables: Tables, answers: DataFrame, clients: DataFrame | None) -> DataFrame:
     """The least time that messages seem to take between two clocks: a, b, least, messages."""
-    from pyspark.sql import functions as F
 
-    def seem(rows: "DataFrame", a: "Column", b: "Column", least: "Column") -> "DataFrame":
+    def seem(rows: DataFrame, a: Column, b: Column, least: Column) -> DataFrame:
         return rows.select(a.alias("a"), b.alias("b"), least.alias("least")).where("a != b and least is not null")
 
     asked = seem(tables.moves, F.col("origin"), F.col("dest_node"), F.col("arrive_at") - F.col("sent_at"))
@@ -77,16 +75,15 @@ def estimate(least: Mapping[tuple[str, str], float]) -> list[Offset]:
     return sorted(found.values(), key=lambda one: one.node)
 
 
-def correct(rows: "DataFrame", offsets: list[Offset], columns: Mapping[str, str]) -> "DataFrame":
+def correct(rows: DataFrame, offsets: list[Offset], columns: Mapping[str, str]) -> DataFrame:
     """``columns``: a time, and the column that names the clock it was read from."""
-    from pyspark.sql import functions as F
-
     wrong = {one.node: one.offset for one in offsets if one.offset}
     if not wrong:
         return rows
     known = F.create_map(*[F.lit(x) for pair in wrong.items() for x in pair])
     made = {
-        time: F.col(time) - F.coalesce(F.try_element_at(known, F.col(clock)), F.lit(0.0)) for time, clock in columns.items()
+        time: F.col(time) - F.coalesce(F.try_element_at(known, F.col(clock)), F.lit(0.0))
+        for time, clock in columns.items()
     }
     return rows.withColumns(made)
 

@@ -8,12 +8,10 @@ batch means). The interval is Welch's for the difference of two means, at 95 %: 
 from collections.abc import Mapping, Sequence
 from math import isnan, sqrt
 from statistics import fmean, variance
-from typing import TYPE_CHECKING
 
 import msgspec
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 STRETCHES = 20
 FIGURES = ("rate", "mean", "p50", "p95", "p99")
@@ -43,10 +41,8 @@ class Difference(msgspec.Struct, frozen=True):
         return "better" if better else "worse"
 
 
-def stretches(called: "DataFrame", count: int = STRETCHES) -> "DataFrame":
+def stretches(called: DataFrame, count: int = STRETCHES) -> DataFrame:
     """Figures of each stretch of a run, by object and method; and of all calls (object and method empty)."""
-    from pyspark.sql import functions as F
-
     ends = called.select(F.min("due").alias("a"), F.max("done").alias("b")).first()
     if ends is None or ends.a is None:
         start, width = 0.0, 1.0
@@ -68,7 +64,9 @@ def stretches(called: "DataFrame", count: int = STRETCHES) -> "DataFrame":
 def differences(first: Sequence[Mapping[str, object]], second: Sequence[Mapping[str, object]]) -> list[Difference]:
     """Of the stretches of two runs (a few rows for each method)."""
     found = []
-    both = sorted({(str(r["object"]), str(r["method"])) for r in first} & {(str(r["object"]), str(r["method"])) for r in second})
+    both = sorted(
+        {(str(r["object"]), str(r["method"])) for r in first} & {(str(r["object"]), str(r["method"])) for r in second}
+    )
     for name in both:
         for figure in FIGURES:
             a, b = _values(first, name, figure), _values(second, name, figure)

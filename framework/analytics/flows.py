@@ -1,45 +1,42 @@
 """How knowledge of a message goes from one caller to the next: the relation "significantly precedes" as a graph.
 
-By PROTOCOL §2 a message precedes whatever is sent by one who knows of it. A caller is a session or an instance, named by
-its sid; it may know something from some record of its trace on. Knowledge goes
+By PROTOCOL §2 a message precedes whatever is sent by one who knows of it. A caller is a session or an instance, named
+by its sid; it may know something from some record of its trace on. Knowledge goes
 
 - with a request to the instances that perform it;
 - with a response to the caller that receives it;
 - from an instance that ended to those that start later on the same replica and conflict with it;
 - with a client that goes to another node.
 
-``reach`` follows it from given starting points, round by round, each within a time of its own: who asks knows until when
-an answer can matter. In a run most messages are delivered everywhere before anything that follows from them is sent, so
-there is little to follow; what is followed is exact.
+``reach`` follows it from given starting points, round by round, each within a time of its own: who asks knows until
+when an answer can matter. In a run most messages are delivered everywhere before anything that follows from them is
+sent, so there is little to follow; what is followed is exact.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import msgspec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from framework.analytics.judged import histories
 from framework.analytics.tables import Tables
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 MOST_ROUNDS = 40
 _ENDLESS = 9_000_000_000_000_000_000
 
 
 class Reached(msgspec.Struct):
-    """``known``: key, sid, since (the record from which on it knows). ``open``: keys that were not followed to the end."""
+    """``known``: key, sid, since (the record from which on it knows). ``open``: keys that were not followed to the
+    end."""
 
-    known: "DataFrame"
+    known: DataFrame
     rounds: int
     open: int
 
 
-def edges(tables: Tables, answers: "DataFrame") -> "DataFrame":
+def edges(tables: Tables, answers: DataFrame) -> DataFrame:
     """All ways but inheritance: who knows something by record ``upto`` of ``src`` passes it on to ``dst``."""
-    from pyspark.sql import functions as F
-
     requests = tables.moves.where("sent_i is not null and start_i is not null").select(
         F.col("sender").alias("src"), (F.col("sent_i") - 1).alias("upto"), F.col("sid").alias("dst"),
         F.col("start_i").alias("since"), F.col("start_at").alias("at"),
@@ -51,28 +48,34 @@ def edges(tables: Tables, answers: "DataFrame") -> "DataFrame":
     return requests.unionByName(responses).unionByName(moved(tables).drop("reads"))
 
 
-def moved(tables: Tables) -> "DataFrame":
+def moved(tables: Tables) -> DataFrame:
     """Sessions that went on at another node; what they had only read comes along, too (``reads``)."""
-    from pyspark.sql import functions as F
-
     brought = tables.sends.where("size(sessions) > 0").select("sid", "i", "at", F.explode("sessions").alias("after"))
-    brought = brought.select("*", F.substring_index("after", " ", 1).alias("group"), F.substring_index("after", " ", -1).alias("what"))
-    sent = tables.sends.select("group", F.lit("sent").alias("what"), F.col("sid").alias("src"), F.col("i").alias("upto"))
-    got = tables.receipts.select("group", F.lit("received").alias("what"), F.col("sid").alias("src"), F.col("i").alias("upto"))
+    brought = brought.select(
+        "*", F.substring_index("after", " ", 1).alias("group"), F.substring_index("after", " ", -1).alias("what")
+    )
+    sent = tables.sends.select(
+        "group", F.lit("sent").alias("what"), F.col("sid").alias("src"), F.col("i").alias("upto")
+    )
+    got = tables.receipts.select(
+        "group", F.lit("received").alias("what"), F.col("sid").alias("src"), F.col("i").alias("upto")
+    )
     return brought.join(sent.unionByName(got), ["group", "what"]).select(
         "src", "upto", F.col("sid").alias("dst"), (F.col("i") - 1).alias("since"), "at", F.lit(True).alias("reads")
     )
 
 
-def heirs(tables: Tables, lanes: "DataFrame", width: float) -> "tuple[DataFrame, DataFrame]":
+def heirs(tables: Tables, lanes: DataFrame, width: float) -> tuple[DataFrame, DataFrame]:
     """(givers, takers) of inheritance, by lane. A giver has committed and left a trace: it changes something, or has
     sent or received. Takers are found by lane and by a slice of time of this width."""
-    from pyspark.sql import functions as F
-
     acted = tables.sends.select("sid").distinct().withColumn("acted", F.lit(True))
     done = histories(tables).where("end_i is not null and committed").join(acted, "sid", "left")
     done = done.where("acted or not readonly").select(
-        "place", "sid", "adopted", F.when(F.col("adopted"), F.lit(0)).otherwise(F.col("end_i")).alias("from_i"), "end_at"
+        "place",
+        "sid",
+        "adopted",
+        F.when(F.col("adopted"), F.lit(0)).otherwise(F.col("end_i")).alias("from_i"),
+        "end_at",
     )
     slice_ = F.floor(F.col("start_at") / F.lit(width)).alias("slice")
     takers = lanes.select("place", "slot", "lane", "side", "mode", "alike", "sid", "start_i", "start_at", slice_)
@@ -80,12 +83,10 @@ def heirs(tables: Tables, lanes: "DataFrame", width: float) -> "tuple[DataFrame,
 
 
 def reach(
-    spark: "SparkSession", seeds: "DataFrame", ways: "DataFrame", givers: "DataFrame", lanes: "DataFrame",
-    takers: "DataFrame", width: float, most: int = MOST_ROUNDS, tell: Callable[[str], None] = lambda _: None,
+    spark: SparkSession, seeds: DataFrame, ways: DataFrame, givers: DataFrame, lanes: DataFrame,
+    takers: DataFrame, width: float, most: int = MOST_ROUNDS, tell: Callable[[str], None] = lambda _: None,
 ) -> Reached:  # fmt: skip
     """Seeds: key, sid, since, until (time up to which it matters)."""
-    from pyspark.sql import functions as F
-
     limits = seeds.groupBy("key").agg(F.max("until").alias("until")).localCheckpoint()
     known = seeds.groupBy("key", "sid").agg(F.min("since").alias("since")).localCheckpoint()
     fresh, rounds, left = known, 0, known.count()
@@ -108,10 +109,8 @@ def reach(
     return Reached(known, rounds, still)
 
 
-def _inherited(todo: "DataFrame", givers: "DataFrame", lanes: "DataFrame", takers: "DataFrame", width: float) -> "DataFrame":
+def _inherited(todo: DataFrame, givers: DataFrame, lanes: DataFrame, takers: DataFrame, width: float) -> DataFrame:
     """From instances that ended, to those that start later in one of their lanes."""
-    from pyspark.sql import functions as F
-
     from framework.footprint import AGAINST
 
     ended = todo.join(givers, "sid").where("end_at <= until and since <= if(adopted, since, from_i)")
@@ -120,7 +119,15 @@ def _inherited(todo: "DataFrame", givers: "DataFrame", lanes: "DataFrame", taker
         "slice", F.explode(F.sequence(F.floor(F.col("end_at") / width), F.floor(F.col("until") / width)))
     )
     rows = rows.select(
-        "key", "place", "slot", "lane", "slice", "from_i", "until", F.col("side").alias("g_side"), F.col("mode").alias("g_mode")
+        "key",
+        "place",
+        "slot",
+        "lane",
+        "slice",
+        "from_i",
+        "until",
+        F.col("side").alias("g_side"),
+        F.col("mode").alias("g_mode"),
     )
     met = rows.join(takers, ["place", "slot", "lane", "slice"]).where(
         "start_i > from_i and start_at <= until and (alike or side != g_side)"

@@ -4,51 +4,60 @@
 own. Rules about one replica use ``start_i``; rules about histories use ``order``.
 """
 
-from typing import TYPE_CHECKING
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from framework.analytics.tables import Tables
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 _STEP = 1_000_000_000_000  # records of a life: fewer
 
 VIOLATION = ("rule", "node", "place", "invocation", "text")
 
 
-def violation(rule: str, text: "Column", invocation: str = "invocation", node: str = "node") -> list["Column"]:
+def violation(rule: str, text: Column, invocation: str = "invocation", node: str = "node") -> list[Column]:
     """The columns of a violation; ``node`` and ``place`` say where."""
-    from pyspark.sql import functions as F
-
     return [
         F.lit(rule).alias("rule"), F.col(node).alias("node"), F.col("place"),
         F.col(invocation).alias("invocation"), text.alias("text"),
     ]  # fmt: skip
 
 
-def footprint(method: str = "method", keys: str = "keys") -> "Column":
+def footprint(method: str = "method", keys: str = "keys") -> Column:
     """As people read it: deposit(ann:w)."""
-    from pyspark.sql import functions as F
-
     inside = F.concat_ws(", ", F.transform(keys, lambda k: F.concat_ws(":", k["key"], k["mode"])))
-    return F.when(F.col(keys).isNull(), F.col(method)).otherwise(F.concat(F.col(method), F.lit("("), inside, F.lit(")")))
+    return F.when(F.col(keys).isNull(), F.col(method)).otherwise(
+        F.concat(F.col(method), F.lit("("), inside, F.lit(")"))
+    )
 
 
-def own(tables: Tables) -> "DataFrame":
+def own(tables: Tables) -> DataFrame:
     """Instances of requests that were sent to that place; what was not is another fault (A1)."""
-    from pyspark.sql import functions as F
-
     return tables.moves.where("sent_i is not null and start_i is not null").select(
-        "place", "object", F.col("dest_node").alias("node"), "group", "act", F.col("sent_invocation").alias("invocation"),
-        "sid", "method", "keys", "readonly", "way", "view", "start_i", "start_at", "end_i", "end_at", "committed",
-        "agree_i", "agree_at", "sent_view",
-    )  # fmt: skip
+        "place",
+        "object",
+        F.col("dest_node").alias("node"),
+        "group",
+        "act",
+        F.col("sent_invocation").alias("invocation"),
+        "sid",
+        "method",
+        "keys",
+        "readonly",
+        "way",
+        "view",
+        "start_i",
+        "start_at",
+        "end_i",
+        "end_at",
+        "committed",
+        "agree_i",
+        "agree_at",
+        "sent_view",
+    )
 
 
-def histories(tables: Tables) -> "DataFrame":
+def histories(tables: Tables) -> DataFrame:
     """``own`` and what was adopted; with ``adopted`` and ``order``."""
-    from pyspark.sql import functions as F
-
     if tables.history is not None:
         return tables.history
     mine = own(tables)
@@ -60,9 +69,7 @@ def histories(tables: Tables) -> "DataFrame":
         {"adopted": F.lit(False), "order": F.coalesce(F.col("steps"), F.lit(0)) * _STEP + F.col("start_i")}
     )
     taken = (
-        mine.withColumnRenamed("place", "source")
-        .join(segments, "source")
-        .where("end_i is not null and end_i <= upto")
+        mine.withColumnRenamed("place", "source").join(segments, "source").where("end_i is not null and end_i <= upto")
     )
     taken = _without_parts_of_running(taken, mine, segments, tables.sends)
     places = F.broadcast(tables.places.select("place", F.col("node").alias("node_")))
@@ -72,12 +79,8 @@ def histories(tables: Tables) -> "DataFrame":
     return own_rows.select(*columns).unionByName(taken.select(*columns))
 
 
-def _without_parts_of_running(
-    taken: "DataFrame", mine: "DataFrame", segments: "DataFrame", sends: "DataFrame"
-) -> "DataFrame":
+def _without_parts_of_running(taken: DataFrame, mine: DataFrame, segments: DataFrame, sends: DataFrame) -> DataFrame:
     """A state has nothing of an instance that was still running, nor of the calls that had come back to it."""
-    from pyspark.sql import functions as F
-
     running = (
         mine.withColumnRenamed("place", "source")
         .join(segments, "source")
@@ -85,16 +88,16 @@ def _without_parts_of_running(
         .select("place", "source", F.col("invocation").alias("ancestor"))
     )
     nested = taken.where(F.col("invocation").contains(".")).select("place", "source", "invocation")
-    pairs = nested.join(F.broadcast(running), ["place", "source"]).where("startswith(invocation, concat(ancestor, '.'))")
+    pairs = nested.join(F.broadcast(running), ["place", "source"]).where(
+        "startswith(invocation, concat(ancestor, '.'))"
+    )
     parts = within(pairs, "invocation", "ancestor", sends).select("place", "source", "invocation").distinct()
     return taken.join(F.broadcast(parts), ["place", "source", "invocation"], "left_anti")
 
 
-def within(pairs: "DataFrame", call: str, ancestor: str, sends: "DataFrame") -> "DataFrame":
+def within(pairs: DataFrame, call: str, ancestor: str, sends: DataFrame) -> DataFrame:
     """Those pairs where ``call`` is a call of ``ancestor``, direct or not, with no one-way call between them. For few
     pairs: the path between the two is looked up call by call."""
-    from pyspark.sql import functions as F
-
     columns = pairs.columns
     below = pairs.where(F.startswith(F.col(call), F.concat(F.col(ancestor), F.lit("."))))
     numbers = F.split(F.expr(f"substring({call}, length({ancestor}) + 2)"), r"\.")
@@ -120,10 +123,8 @@ def within(pairs: "DataFrame", call: str, ancestor: str, sends: "DataFrame") -> 
     )
 
 
-def _numbered(invocation: str, j: str) -> "Column":
+def _numbered(invocation: str, j: str) -> Column:
     """The invocation of part j: its last number is higher by j."""
-    from pyspark.sql import functions as F
-
     stem = F.regexp_extract(invocation, r"^(.*[./])\d+$", 1)
     last = F.regexp_extract(invocation, r"(\d+)$", 1)
     return F.concat(stem, (F.nullif(last, F.lit("")).cast("bigint") + F.col(j)).cast("string"))

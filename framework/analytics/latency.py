@@ -6,31 +6,33 @@ receipt there. One-way calls have no latency.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from framework.analytics.reading import Run
 from framework.analytics.tables import Tables
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 PERCENTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
 _NAMES = ("p50", "p90", "p95", "p99", "p999")
 GROUPINGS = ("object", "method", "kind", "transmission", "receipt", "node")
 
 
-def calls(run: Run, tables: Tables) -> "DataFrame":
-    """invocation, client, object, method, kind, transmission, receipt, node, due, sent, done, status, detail, latency."""
-    from pyspark.sql import functions as F
-
+def calls(run: Run, tables: Tables) -> DataFrame:
+    """invocation, client, object, method, kind, transmission, receipt, node, due, sent, done, status, detail,
+    latency."""
     if run.clients is not None:
-        taken = run.clients.where("phase != 'warmup'")
+        taken: DataFrame = run.clients.where("phase != 'warmup'")
         latency = F.when(F.col("kind") != "oneway", F.col("done") - F.col("intended"))
         return taken.withColumnRenamed("intended", "due").withColumn("latency", latency)
-    receipts = tables.receipts.where("client != ''").groupBy("group").agg(
-        F.max("at").alias("done"),
-        F.min_by(F.col("complete"), "at").alias("complete"),
-        F.max_by(F.expr("filter(received, a -> a.status != 'ok')[0].status"), "at").alias("error"),
+    receipts = (
+        tables.receipts.where("client != ''")
+        .groupBy("group")
+        .agg(
+            F.max("at").alias("done"),
+            F.min_by(F.col("complete"), "at").alias("complete"),
+            F.max_by(F.expr("get(filter(received, a -> a.status != 'ok'), 0).status"), "at").alias("error"),
+        )
     )
     first = F.col("parts")[0]
     sent = tables.sends.where("client != ''").join(receipts, "group", "left")
@@ -49,9 +51,7 @@ def calls(run: Run, tables: Tables) -> "DataFrame":
     )  # fmt: skip
 
 
-def _summary(seconds: "Column | None" = None) -> "list[Column]":
-    from pyspark.sql import functions as F
-
+def _summary(seconds: Column | None = None) -> list[Column]:
     good = F.when(F.col("status") == "ok", F.col("latency"))
     found = [
         F.count("*").alias("calls"),
@@ -65,54 +65,44 @@ def _summary(seconds: "Column | None" = None) -> "list[Column]":
     return found
 
 
-def _spread(rows: "DataFrame") -> "DataFrame":
-    from pyspark.sql import functions as F
-
+def _spread(rows: DataFrame) -> DataFrame:
     return rows.withColumns({name: F.col("p")[n] for n, name in enumerate(_NAMES)}).drop("p")
 
 
-def by(called: "DataFrame", columns: Sequence[str]) -> "DataFrame":
+def by(called: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Calls, errors, rate and percentiles of latency of good calls, for each value of ``columns``."""
-    from pyspark.sql import functions as F
-
     rows = _spread(called.groupBy(*columns).agg(*_summary()))
     span = F.greatest(F.col("last") - F.col("first"), F.lit(1e-9))
     return rows.withColumn("rate", F.col("calls") / span)
 
 
-def breakdown(called: "DataFrame") -> "DataFrame":
+def breakdown(called: DataFrame) -> DataFrame:
     """``by`` for each of GROUPINGS, in one table: what, value. In one pass."""
-    from pyspark.sql import functions as F
-
-    pairs = F.explode(F.array(*[F.struct(F.lit(g).alias("what"), F.coalesce(F.col(g), F.lit("")).alias("value")) for g in GROUPINGS]))
+    pairs = F.explode(
+        F.array(*[F.struct(F.lit(g).alias("what"), F.coalesce(F.col(g), F.lit("")).alias("value")) for g in GROUPINGS])
+    )
     rows = called.select("*", pairs.alias("pair")).select("*", "pair.what", "pair.value")
     return by(rows, ["what", "value"])
 
 
-def over_time(called: "DataFrame", start: float, width: float, columns: Sequence[str] = ()) -> "DataFrame":
+def over_time(called: DataFrame, start: float, width: float, columns: Sequence[str] = ()) -> DataFrame:
     """Throughput and percentiles for each stretch of ``width``; ``t`` is its beginning, from ``start``. A call counts
     where it ended."""
-    from pyspark.sql import functions as F
-
     slot = F.floor((F.col("done") - start) / width)
     rows = called.withColumn("slot", slot).groupBy("slot", *columns).agg(*_summary())
     rows = _spread(rows).withColumn("t", F.col("slot") * width).withColumn("rate", F.col("calls") / width)
     return rows.drop("slot", "first", "last").orderBy("t")
 
 
-def distribution(called: "DataFrame", columns: Sequence[str] = ()) -> "DataFrame":
+def distribution(called: DataFrame, columns: Sequence[str] = ()) -> DataFrame:
     """How many calls took how long: ``bucket`` n is from 10^(n/10) to 10^((n+1)/10)."""
-    from pyspark.sql import functions as F
-
     good = called.where("status = 'ok' and latency > 0")
     bucket = F.floor(F.log10("latency") * 10).cast("int").alias("bucket")
     return good.groupBy(*columns, bucket).agg(F.count("*").alias("calls")).orderBy(*columns, "bucket")
 
 
-def errors(called: "DataFrame") -> "DataFrame":
+def errors(called: DataFrame) -> DataFrame:
     """By kind of error: how many, where, since when, and one that says more."""
-    from pyspark.sql import functions as F
-
     bad = called.where("status != 'ok'")
     return bad.groupBy("status", "object", "method").agg(
         F.count("*").alias("calls"), F.min("done").alias("first"), F.max("done").alias("last"),

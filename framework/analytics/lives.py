@@ -1,25 +1,23 @@
 """Views, lives and replicas of a run: what is small enough to be known before the jobs begin.
 
-Only records about the group itself are brought to the driver (`install`, `out`, `stop`, `adopt`, `snapshot`), and one row
-for each life. Everything about calls stays in Spark. Nodes that never share a view are different groups, each with its
-own views; the traces of several groups can be judged together.
+Only records about the group itself are brought to the driver (`install`, `out`, `stop`, `adopt`, `snapshot`), and one
+row for each life. Everything about calls stays in Spark. Nodes that never share a view are different groups, each with
+its own views; the traces of several groups can be judged together.
 
 A *place* is a replica in one life of its node, as in framework.sim.verdict: what it performed, and what it adopted. One
 that adopted a state has performed what its donor had performed by then: ``segments`` says whose records these are.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from framework.analytics.reading import Run
 from framework.sim.oracle_views import Life, Views, named
 from framework.trace.files import Trace
 from framework.trace.record import Header, Record, parse_ticket
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _CONTROL = ("install", "out", "stop", "adopt", "snapshot")
 MOST_CONTROL = 1_000_000  # more views, states and stops than any run has
@@ -159,7 +157,7 @@ class Lives(msgspec.Struct):
                     found[node] = lives
         return found
 
-    def places_table(self, spark: "SparkSession") -> "DataFrame":
+    def places_table(self, spark: SparkSession) -> DataFrame:
         rows = []
         for group in self.groups:
             for p in group.places.values():
@@ -173,11 +171,11 @@ class Lives(msgspec.Struct):
             "history bigint, torn boolean, crashed boolean, fallen_back boolean, over boolean",
         )
 
-    def segments_table(self, spark: "SparkSession") -> "DataFrame":
+    def segments_table(self, spark: SparkSession) -> DataFrame:
         rows = [(p.name, s.source, s.limit, s.step) for p in self.places() for s in p.segments]
         return spark.createDataFrame(rows, "place string, source string, upto bigint, step int")
 
-    def members_table(self, spark: "SparkSession") -> "DataFrame":
+    def members_table(self, spark: SparkSession) -> DataFrame:
         """(node, view): which life of it is a member."""
         rows = {
             (node, view, since)
@@ -190,8 +188,6 @@ class Lives(msgspec.Struct):
 
 def find(run: Run) -> Lives:
     """Reads the control records of a run, and one row for each life."""
-    from pyspark.sql import functions as F
-
     rows = (
         run.events.groupBy("node", "life")
         .agg(

@@ -4,19 +4,15 @@ A causal cycle between files (a request performed before it was sent, by way of 
 ``obo verify`` replays the records in causal order and finds it.
 """
 
-from typing import TYPE_CHECKING
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from framework.analytics.judged import histories, violation
 from framework.analytics.tables import Tables
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
-
-def twice(tables: Tables) -> "DataFrame":
+def twice(tables: Tables) -> DataFrame:
     """Performed again on the same replica, as the same group or as a copy; or after it was adopted with a state."""
-    from pyspark.sql import functions as F
-
     text = F.concat(F.col("place"), F.lit(" performed "), "invocation", F.lit(" twice, the second time as "), "group")
     again = tables.performed.where("nth > 1").select(*violation("A1", text))
     if tables.segments.isEmpty():
@@ -26,10 +22,8 @@ def twice(tables: Tables) -> "DataFrame":
     return again.unionByName(mine.select(*violation("A1", text)))
 
 
-def never_sent(tables: Tables) -> "DataFrame":
+def never_sent(tables: Tables) -> DataFrame:
     """Performed, or there, but not sent; or not sent to that place."""
-    from pyspark.sql import functions as F
-
     known = tables.sends.select("group").distinct().withColumn("known", F.lit(True))
     stray = tables.moves.where("sent_i is null").join(known, "group", "left")
     stray = stray.where("start_i is not null or known is null")  # a request that arrives at a later life is thrown away
@@ -39,13 +33,13 @@ def never_sent(tables: Tables) -> "DataFrame":
     return stray.select(*violation("A1", F.concat(F.col("place"), what, "group", where)))
 
 
-def copies(tables: Tables) -> "DataFrame":
+def copies(tables: Tables) -> DataFrame:
     """A copy is answered once, and only where the call was performed before."""
-    from pyspark.sql import functions as F
-
     facts = F.broadcast(tables.places.select("place", "torn"))
-    done = histories(tables).groupBy("place", "invocation").agg(
-        F.min(F.when(F.col("adopted"), F.lit(0)).otherwise(F.col("start_i"))).alias("done_i")
+    done = (
+        histories(tables)
+        .groupBy("place", "invocation")
+        .agg(F.min(F.when(F.col("adopted"), F.lit(0)).otherwise(F.col("start_i"))).alias("done_i"))
     )
     rows = tables.copies.join(done, ["place", "invocation"], "left").join(facts, "place", "left")
     text = F.concat(F.col("place"), F.lit(" took "), "group", F.lit(" for a copy, but never performed "), "invocation")
@@ -62,29 +56,58 @@ def copies(tables: Tables) -> "DataFrame":
     )  # fmt: skip
 
 
-def not_running(tables: Tables) -> "DataFrame":
+def not_running(tables: Tables) -> DataFrame:
     """Ended, or sending, without having been started there."""
-    from pyspark.sql import functions as F
-
     starts = tables.performed.groupBy("node", "life", "sid").agg(F.min("start_i").alias("start_i"))
     key = ["node", "life", "sid"]
-    ends = tables.ends.groupBy(*key).agg(F.count("*").alias("n"), F.max("i").alias("i"), F.max("replica").alias("place"), F.max("invocation").alias("invocation"))
+    ends = tables.ends.groupBy(*key).agg(
+        F.count("*").alias("n"),
+        F.max("i").alias("i"),
+        F.max("replica").alias("place"),
+        F.max("invocation").alias("invocation"),
+    )
     rows = ends.join(starts, key, "left").where("start_i is null or n > 1 or start_i > i")
     text = F.concat(F.col("node"), F.lit(" record "), "i", F.lit(": "), "sid", F.lit(" ended but is not running"))
     ended = rows.select(*violation("A1", text))
-    nested = tables.sends.where("client = ''").groupBy(*key).agg(F.min("i").alias("i"), F.min_by("group", "i").alias("group"), F.min_by("invocation", "i").alias("invocation"))
+    nested = (
+        tables.sends.where("client = ''")
+        .groupBy(*key)
+        .agg(
+            F.min("i").alias("i"),
+            F.min_by("group", "i").alias("group"),
+            F.min_by("invocation", "i").alias("invocation"),
+        )
+    )
     wild = nested.join(starts, key, "left").where("start_i is null or start_i > i").withColumn("place", F.col("sid"))
-    text = F.concat(F.col("node"), F.lit(" record "), "i", F.lit(": "), "sid", F.lit(" sends "), "group", F.lit(" but was never started"))
+    text = F.concat(
+        F.col("node"),
+        F.lit(" record "),
+        "i",
+        F.lit(": "),
+        "sid",
+        F.lit(" sends "),
+        "group",
+        F.lit(" but was never started"),
+    )
     return ended.unionByName(wild.select(*violation("A1", text)))
 
 
-def sessions(tables: Tables) -> "DataFrame":
+def sessions(tables: Tables) -> DataFrame:
     """What a client brings along from other nodes must have happened there."""
-    from pyspark.sql import functions as F
-
-    brought = tables.sends.where("size(sessions) > 0").select("node", "group", "invocation", "i", F.explode("sessions").alias("after"))
+    brought = tables.sends.where("size(sessions) > 0").select(
+        "node", "group", "invocation", "i", F.explode("sessions").alias("after")
+    )
     sent = tables.sends.where("client != ''").select(F.concat("group", F.lit(" sent")).alias("after"))
     got = tables.receipts.where("client != ''").select(F.concat("group", F.lit(" received")).alias("after"))
     lost = brought.join(sent.unionByName(got), "after", "left_anti").withColumn("place", F.col("node"))
-    text = F.concat(F.col("node"), F.lit(" record "), "i", F.lit(": "), "group", F.lit(" follows "), "after", F.lit(", which never was"))
+    text = F.concat(
+        F.col("node"),
+        F.lit(" record "),
+        "i",
+        F.lit(": "),
+        "group",
+        F.lit(" follows "),
+        "after",
+        F.lit(", which never was"),
+    )
     return lost.select(*violation("A1", text))

@@ -1,4 +1,5 @@
-"""The page of the report: one HTML file that needs nothing else, on a screen, on a phone and on paper, light or dark."""
+"""The page of the report: one HTML file that needs nothing else, on a screen, on a phone and on paper, light or
+dark."""
 
 from html import escape
 
@@ -41,7 +42,8 @@ svg text.cell.light{fill:var(--bg)}
 .mark line{stroke:var(--bad);stroke-dasharray:3 3}svg .mark text{fill:var(--bad);font-size:11px}
 .bar{fill:var(--p)}.field{fill:var(--line);fill-opacity:.35}.heat{fill:var(--hot)}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem .9rem;font-size:.82rem;color:var(--soft);margin-top:.3rem}
-.key i{display:inline-block;width:.9em;height:.9em;margin-right:.35em;vertical-align:-.1em;border-radius:2px;background:var(--c,var(--p))}
+.key i{display:inline-block;width:.9em;height:.9em;margin-right:.35em;vertical-align:-.1em;border-radius:2px;
+background:var(--c,var(--p))}
 .key i.dots{background:none;border:2px solid var(--c);border-radius:50%}
 .key i.dashed{height:0;border-top:2px dashed var(--c);background:none;vertical-align:.25em}
 .wide{overflow-x:auto;margin:.5rem 0}table{border-collapse:collapse;font-size:.85rem;min-width:40%}
@@ -50,7 +52,8 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}th{color:var(--soft);fon
 td:last-child{white-space:normal}details{margin:.6rem 0}summary{cursor:pointer;color:var(--soft)}
 pre{background:var(--panel);padding:.7rem;overflow-x:auto;font-size:.8rem;border-radius:4px;white-space:pre-wrap}
 ul{padding-left:1.2rem;margin:.4rem 0}.worse{color:var(--bad)}.better{color:var(--good)}
-@media print{body{max-width:none;font-size:11pt}.wide{overflow:visible}details>*{display:block}figure,.card,.verdict{border:1px solid var(--line)}}
+@media print{body{max-width:none;font-size:11pt}.wide{overflow:visible}details>*{display:block}
+figure,.card,.verdict{border:1px solid var(--line)}}
 """
 )
 
@@ -64,7 +67,9 @@ def page(title: str, body: str) -> str:
 
 
 def cards(facts: list[tuple[str, str]]) -> str:
-    inside = "".join(f'<div class="card"><span>{escape(name)}</span><b>{escape(value)}</b></div>' for name, value in facts)
+    inside = "".join(
+        f'<div class="card"><span>{escape(name)}</span><b>{escape(value)}</b></div>' for name, value in facts
+    )
     return f'<div class="cards">{inside}</div>'
 
 

@@ -1,6 +1,7 @@
 """Small plots as inline SVG: colours are classes of the page, so they follow light, dark and print by themselves.
 
-Every plot has a viewBox and no size: it is as wide as the page lets it be, also on a phone. Nothing here knows what is shown.
+Every plot has a viewBox and no size: it is as wide as the page lets it be, also on a phone. Nothing here knows what is
+shown.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,14 +38,18 @@ class Axis(msgspec.Struct):
         if self.log:
             low, high, value = log10(self.low), log10(self.high), log10(max(value, self.low))
         else:
-            low, high = self.low, self.high
+            low, high = float(self.low), float(self.high)
         return (value - low) / ((high - low) or 1.0)
 
     def ticks(self) -> list[float]:
         if self.log:
             first, last = floor(log10(self.low)), ceil(log10(self.high))
-            step = max(1, ceil((last - first) / 8))
-            return [10.0**n for n in range(first, last + 1, step) if self.low <= 10.0**n * 1.0001 and 10.0**n <= self.high * 1.0001]
+            every = max(1, ceil((last - first) / 8))
+            return [
+                10.0**n
+                for n in range(first, last + 1, every)
+                if self.low <= 10.0**n * 1.0001 and 10.0**n <= self.high * 1.0001
+            ]
         step = nice((self.high - self.low) / 5 or 1.0)
         first = ceil(self.low / step - 1e-9)
         return [n * step for n in range(first, floor(self.high / step + 1e-9) + 1)]
@@ -113,7 +118,13 @@ def _line(x: Axis, y: Axis, line: Line) -> str:
     return out
 
 
-def stacks(title: str, label: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[float]]], show: Callable[[float], str]) -> str:
+def stacks(
+    title: str,
+    label: str,
+    names: Sequence[str],
+    rows: Sequence[tuple[str, Sequence[float]]],
+    show: Callable[[float], str],
+) -> str:
     """One bar for each row, of parts that add up; parts have names and colours."""
     left, bar, gap = 150, 22, 8
     longest = max((sum(parts) for _, parts in rows), default=1.0) or 1.0
@@ -128,7 +139,8 @@ def stacks(title: str, label: str, names: Sequence[str], rows: Sequence[tuple[st
             if value > 0:
                 width = value * scale
                 tip = f"<title>{escape(name)}, {escape(names[k])}: {escape(show(value))}</title>"
-                body.append(f'<rect class="bar p{k}" x="{at:.1f}" y="{y}" width="{max(width, 0.4):.1f}" height="{bar}">{tip}</rect>')
+                place = f'x="{at:.1f}" y="{y}" width="{max(width, 0.4):.1f}" height="{bar}"'
+                body.append(f'<rect class="bar p{k}" {place}>{tip}</rect>')
                 at += width
         body.append(f'<text class="sum" x="{at + 5:.1f}" y="{y + bar * 0.7:.0f}">{escape(show(sum(parts)))}</text>')
     body.append(f'<text class="axis" x="{left}" y="{height - 8}">{escape(label)}</text>')
@@ -136,7 +148,13 @@ def stacks(title: str, label: str, names: Sequence[str], rows: Sequence[tuple[st
     return _figure(title, "".join(body), [(names[k], k, "part") for k in used], height)
 
 
-def heat(title: str, rows: Sequence[str], columns: Sequence[str], values: dict[tuple[str, str], float], show: Callable[[float], str]) -> str:
+def heat(
+    title: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: dict[tuple[str, str], float],
+    show: Callable[[float], str],
+) -> str:
     """A map: the darker, the more. An empty field means nothing happened there."""
     left, top, cell = 150, 84, 34
     width = max(30.0, min(90.0, (WIDTH - left - 10) / max(len(columns), 1)))
@@ -144,7 +162,9 @@ def heat(title: str, rows: Sequence[str], columns: Sequence[str], values: dict[t
     body = []
     for k, name in enumerate(columns):
         x = left + (k + 0.5) * width
-        body.append(f'<text class="col" transform="translate({x:.0f},{top - 6}) rotate(-35)">{escape(_short(name, 18))}</text>')
+        body.append(
+            f'<text class="col" transform="translate({x:.0f},{top - 6}) rotate(-35)">{escape(_short(name, 18))}</text>'
+        )
     for n, row in enumerate(rows):
         y = top + n * cell
         body.append(f'<text class="row" x="{left - 6}" y="{y + cell * 0.62:.0f}">{escape(_short(row, 22))}</text>')
@@ -153,10 +173,13 @@ def heat(title: str, rows: Sequence[str], columns: Sequence[str], values: dict[t
             share = (value / most) ** 0.5 if value > 0 else 0.0
             tip = f"<title>{escape(row)} waits for {escape(column)}: {escape(show(value))}</title>"
             place = f'x="{left + k * width:.1f}" y="{y}" width="{width - 2:.1f}" height="{cell - 2}"'
-            body.append(f'<rect class="field" {place}/><rect class="heat" {place} fill-opacity="{share:.3f}">{tip}</rect>')
+            body.append(
+                f'<rect class="field" {place}/><rect class="heat" {place} fill-opacity="{share:.3f}">{tip}</rect>'
+            )
             if value > 0:
                 light = " light" if share > 0.55 else ""
-                body.append(f'<text class="cell{light}" x="{left + (k + 0.5) * width - 1:.1f}" y="{y + cell * 0.62:.0f}">{escape(show(value))}</text>')
+                middle = f'x="{left + (k + 0.5) * width - 1:.1f}" y="{y + cell * 0.62:.0f}"'
+                body.append(f'<text class="cell{light}" {middle}>{escape(show(value))}</text>')
     return _figure(title, "".join(body), [], top + len(rows) * cell + 10)
 
 
@@ -188,10 +211,10 @@ def _frame(x: Axis, y: Axis) -> str:
 
 
 def _figure(title: str, body: str, legend: Sequence[tuple[str, int, str]], height: float = HEIGHT) -> str:
-    keys = "".join(
-        f'<span class="key"><i class="{"p" if style == "part" else "c"}{colour % (10 if style == "part" else COLOURS)} {style}"></i>{escape(name)}</span>'
-        for name, colour, style in legend
-    )
+    keys = ""
+    for name, colour, style in legend:
+        sign = f"p{colour % 10}" if style == "part" else f"c{colour % COLOURS}"
+        keys += f'<span class="key"><i class="{sign} {style}"></i>{escape(name)}</span>'
     return (
         f'<figure><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" '
         f'aria-label="{escape(title, quote=True)}">{body}</svg><div class="legend">{keys}</div></figure>'

@@ -11,16 +11,15 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from framework.analytics import schema
 from framework.errors import BadTrace
 from framework.trace.record import VERSION, Header
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -57,7 +56,7 @@ class _Version(msgspec.Struct):
     version: int
 
 
-def read(spark: "SparkSession", path: Path) -> Run:
+def read(spark: SparkSession, path: Path) -> Run:
     """The run at ``path``. BadTrace if there is none, or nothing of it can be used."""
     if not path.exists():
         raise BadTrace(f"{path}: no such file or directory")
@@ -69,14 +68,16 @@ def read(spark: "SparkSession", path: Path) -> Run:
         return _json_lines(spark, path)
     inside = sorted({p.parent.name for p in path.glob("*/*.jsonl")} | {p.parent.name for p in path.glob("*/run.toml")})
     if inside:
-        raise BadTrace(f"{path}: holds {len(inside)} runs ({', '.join(inside[:5])}{' …' * (len(inside) > 5)}): name one or two")
+        raise BadTrace(
+            f"{path}: holds {len(inside)} runs ({', '.join(inside[:5])}{' …' * (len(inside) > 5)}): name one or two"
+        )
     raise BadTrace(f"{path}: no run: neither run.toml, traces/ nor *.jsonl in this directory")
 
 
-def _run_directory(spark: "SparkSession", path: Path) -> Run:
+def _run_directory(spark: SparkSession, path: Path) -> Run:
     notes: list[Note] = []
     settings = _settings(path / "run.toml", notes)
-    lives, clients = [], []
+    lives: list[Life] = []
     count = cut = 0
     for directory in sorted(p for p in (path / "traces").glob("*") if p.is_dir()):
         header = _header(directory / "header.json", notes)
@@ -97,7 +98,7 @@ def _run_directory(spark: "SparkSession", path: Path) -> Run:
     return Run(path.name, path, lives, _with_life(events, lives, parent=True), taken, settings, notes, cut, count)
 
 
-def _json_lines(spark: "SparkSession", path: Path) -> Run:
+def _json_lines(spark: SparkSession, path: Path) -> Run:
     notes: list[Note] = []
     lives = []
     cut = 0
@@ -124,14 +125,12 @@ def _json_lines(spark: "SparkSession", path: Path) -> Run:
     return Run(path.name, path, lives, events.drop("_corrupt"), None, {}, notes, cut, len(files))
 
 
-def _nothing(spark: "SparkSession") -> "DataFrame":
+def _nothing(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([], schema.TRACE)
 
 
-def _with_life(events: "DataFrame", lives: Sequence[Life], parent: bool) -> "DataFrame":
+def _with_life(events: DataFrame, lives: Sequence[Life], parent: bool) -> DataFrame:
     """Which life wrote a record is in the name of its file."""
-    from pyspark.sql import functions as F
-
     later = {one.name: one.header.life for one in lives if one.header.life != 1}
     if not later:
         return events.withColumn("life", F.lit(1).cast("bigint"))
@@ -191,7 +190,9 @@ def _whole(files: Sequence[Path], notes: list[Note], lost: str) -> tuple[list[Pa
             continue
         if names != expected:
             odd = sorted(names ^ expected)
-            raise BadTrace(f"{file}: columns differ from this obo's ({', '.join(odd[:5])}): written by another version?")
+            raise BadTrace(
+                f"{file}: columns differ from this obo's ({', '.join(odd[:5])}): written by another version?"
+            )
         good.append(file)
     return good, len(files) - len(good)
 
@@ -210,7 +211,9 @@ def _same_run(headers: Sequence[tuple[Path, Header]]) -> None:
         first_path, first = headers[0]
         if header.objects != first.objects:
             names = {n for n in {*header.objects, *first.objects} if header.objects.get(n) != first.objects.get(n)}
-            raise BadTrace(f"{path}: says otherwise than {first_path} about {', '.join(sorted(names))}: traces of different runs?")
+            raise BadTrace(
+                f"{path}: says otherwise than {first_path} about {', '.join(sorted(names))}: traces of different runs?"
+            )
 
 
 def _absent(lives: Sequence[Life]) -> list[Note]:

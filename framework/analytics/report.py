@@ -1,8 +1,8 @@
-"""The report of an analysis as one HTML file: verdict first, then plots, tables, settings, and how complete it all is."""
+"""The report of an analysis as one HTML file: verdict first, then plots, tables, settings, and how complete it all
+is."""
 
 from collections.abc import Sequence
 from html import escape
-from typing import Any
 
 import msgspec
 
@@ -12,13 +12,10 @@ from framework.analytics.budget import PARTS
 from framework.analytics.compare import Difference
 from framework.analytics.fig9_points import RATIOS, SIMULATED
 from framework.analytics.page import box, cards, page
+from framework.analytics.report_tables import PART_NAMES, shown_time, tables, unit
 from framework.sim.fig9 import PAPER, PAPER_C
 from framework.version import __version__
 
-_PART_NAMES = (
-    "client late", "client to node", "network", "held for predecessors", "agreement, fast", "agreement, slow",
-    "waiting for a conflicting instance", "performing", "receipt", "node to client",
-)  # fmt: skip
 _UCAST_COLOUR = {0.0: 0, 0.5: 1, 1.0: 2}
 MOST_BARS = 14
 MOST_HEAT = 12
@@ -40,7 +37,7 @@ def html(found: Sequence[Found], differences: Sequence[Difference] = ()) -> str:
 
 def _run(found: Found) -> str:
     parts = [_verdict(found), _facts(found), "<h2>Plots</h2>", f'<div class="plots">{"".join(_plots(found))}</div>']
-    return "\n".join([*parts, _tables(found), _complete(found), _settings(found)])
+    return "\n".join([*parts, tables(found), _complete(found), _settings(found)])
 
 
 def _verdict(found: Found) -> str:
@@ -70,14 +67,14 @@ def _facts(found: Found) -> str:
     facts = [("calls", f"{calls:,}"), ("errors", f"{errors:,}")]
     if rows:
         first, last = min(r["first"] for r in rows), max(r["last"] for r in rows)
-        facts.append(("calls per " + _unit(found), plot.number(calls / max(last - first, 1e-9))))
-        facts.append(("lasted", _time(found, last - first)))
+        facts.append(("calls per " + unit(found), plot.number(calls / max(last - first, 1e-9))))
+        facts.append(("lasted", shown_time(found, last - first)))
     if best:
         facts.append(("at best", plot.number(best[0])))
     every = [r for r in found.rows.get("calls_by", []) if r["what"] == "kind"]
     main = max(every, key=lambda r: r["calls"], default=None)
     if main is not None:
-        facts += [(f"{main['value']} {p}", _time(found, main[p])) for p in ("p50", "p99")]
+        facts += [(f"{main['value']} {p}", shown_time(found, main[p])) for p in ("p50", "p99")]
     ratio = found.rows.get("ratio", [])
     messages, needed = sum(r["messages"] for r in ratio), sum(r["needed"] for r in ratio)
     if messages:
@@ -88,7 +85,7 @@ def _facts(found: Found) -> str:
 
 
 def _plots(found: Found) -> list[str]:
-    drawn = [*_over_time(found), *_distribution(found), *_budget(found), *_heat(found), *_ratio(found)]
+    drawn = [*_overshown_time(found), *_distribution(found), *_budget(found), *_heat(found), *_ratio(found)]
     return drawn or ["<p>Nothing to draw: no call ended.</p>"]
 
 
@@ -99,17 +96,17 @@ def _marks(found: Found) -> list[tuple[float, str]]:
     return [(at, f"view {view}") for view, at in sorted(seen.items())]
 
 
-def _over_time(found: Found) -> list[str]:
+def _overshown_time(found: Found) -> list[str]:
     rows = sorted(found.rows.get("over_time", []), key=lambda r: r["t"])
     if not rows:
         return []
-    x = plot.Axis(min(0.0, rows[0]["t"]), max(r["t"] for r in rows) or 1.0, f"time [{_unit(found)}]")
+    x = plot.Axis(min(0.0, rows[0]["t"]), max(r["t"] for r in rows) or 1.0, f"time [{unit(found)}]")
     rate = plot.Line("calls", [(r["t"], r["rate"]) for r in rows], 0)
     width = rows[0]["calls"] / rows[0]["rate"] if rows[0]["rate"] else 1.0
     wrong = plot.Line("errors", [(r["t"], r["errors"] / width) for r in rows], 1)
     drawn = [rate, *([wrong] if any(r["errors"] for r in rows) else [])]
     marks = _marks(found)
-    per = f"calls per {_unit(found)}"
+    per = f"calls per {unit(found)}"
     out = [plot.lines("Throughput", x, plot.axis([r["rate"] for r in rows], per), drawn, marks)]
     lat = [
         plot.Line(name, [(r["t"], r[name]) for r in rows if r[name] is not None and r[name] > 0], n)
@@ -117,7 +114,7 @@ def _over_time(found: Found) -> list[str]:
     ]
     values = [v for line in lat for _, v in line.points]
     if values:
-        y = plot.axis(values, f"latency [{_unit(found)}]", log=True, show=lambda v: _time(found, v))
+        y = plot.axis(values, f"latency [{unit(found)}]", log=True, show=lambda v: shown_time(found, v))
         out.append(plot.lines("Latency over time", x, y, lat, marks))
     return out
 
@@ -137,7 +134,9 @@ def _distribution(found: Found) -> list[str]:
             points.append((10 ** ((bucket + 1) / 10), 100 * at / total))
         first = 10 ** (min(by[name]) / 10)
         drawn.append(plot.Line(name, [(first, 0.0), *points], n))
-    x = plot.axis([a for line in drawn for a, _ in line.points], "latency", log=True, show=lambda v: _time(found, v))
+    x = plot.axis(
+        [a for line in drawn for a, _ in line.points], "latency", log=True, show=lambda v: shown_time(found, v)
+    )
     y = plot.Axis(0, 100, "percent of calls that took at most so long")
     return [plot.lines("Latency, distribution", x, y, drawn)]
 
@@ -148,7 +147,7 @@ def _budget(found: Found) -> list[str]:
         return []
     bars = [(f"{r['object']}.{r['method']}", [r[p] or 0.0 for p in PARTS]) for r in rows]
     title = "Where the time of a call went: mean, by method"
-    return [plot.stacks(title, "from when it was due to its answer", _PART_NAMES, bars, lambda v: _time(found, v))]
+    return [plot.stacks(title, "from when it was due to its answer", PART_NAMES, bars, lambda v: shown_time(found, v))]
 
 
 def _heat(found: Found) -> list[str]:
@@ -156,7 +155,7 @@ def _heat(found: Found) -> list[str]:
     if not rows:
         return []
     total: dict[str, float] = {}
-    values = {}
+    values: dict[tuple[str, str], float] = {}
     for r in rows:
         one, other = f"{r['object']}.{r['method']}", f"{r['object']}.{r['waits_for']}"
         values[one, other] = values.get((one, other), 0.0) + r["waited"]
@@ -164,7 +163,7 @@ def _heat(found: Found) -> list[str]:
             total[name] = total.get(name, 0.0) + r["waited"]
     names = sorted(sorted(total, key=lambda n: -total[n])[:MOST_HEAT])
     title = "Waiting for conflicting calls: who (rows) for whom (columns), total time"
-    return [plot.heat(title, names, names, values, lambda v: _time(found, v))]
+    return [plot.heat(title, names, names, values, lambda v: shown_time(found, v))]
 
 
 def _ratio(found: Found) -> list[str]:
@@ -178,7 +177,9 @@ def _ratio(found: Found) -> list[str]:
         sim = [(float(c), m) for c, (m, _) in zip(RATIOS, points, strict=True)]
         drawn.append(plot.Line(f"simulator, ucast {100 * ucast:.0f} %", sim, colour, "dashed", spread))
     for ucast, value in PAPER.items():
-        drawn.append(plot.Line(f"P0, ucast {100 * ucast:.0f} %", [(float(PAPER_C), value)], _UCAST_COLOUR[ucast], "dots"))
+        drawn.append(
+            plot.Line(f"P0, ucast {100 * ucast:.0f} %", [(float(PAPER_C), value)], _UCAST_COLOUR[ucast], "dots")
+        )
     labelled: dict[float, list[tuple[float, float]]] = {}
     for r in rows:
         if r["ucast"] is not None and r["conflict_ratio"] is not None:
@@ -195,69 +196,10 @@ def _ratio(found: Found) -> list[str]:
     return [plot.lines("Messages that need no order: this run, beside P0's Fig. 9", x, y, drawn)]
 
 
-# tables
-
-
-def _tables(found: Found) -> str:
-    show = lambda field, value: _cell(found, field, value)  # noqa: E731
-    summary = [("calls", "calls"), ("errors", "errors"), ("rate", "per " + _unit(found)), ("mean", "mean"), ("p50", "p50"), ("p95", "p95"), ("p99", "p99"), ("p999", "p99.9"), ("max", "max")]
-    wanted = [
-        ("violations", "Violations", [("rule", "rule"), ("place", "where"), ("invocation", "call"), ("text", "what")]),
-        ("calls", "Calls by method", [("object", "object"), ("method", "method"), *summary]),
-        ("calls_by", "Calls by what they are", [("what", "by"), ("value", "value"), *summary]),
-        ("errors", "Errors", [("status", "error"), ("object", "object"), ("method", "method"), ("calls", "calls"), ("invocation", "first"), ("example", "which says")]),
-        ("budget", "Where the time went: mean, by method", [("object", "object"), ("method", "method"), ("calls", "calls"), ("slow", "slow"), *zip(PARTS, _PART_NAMES, strict=True), ("negative", "negative, left out")]),
-        ("heat", "Conflicts that cost most waiting", [("object", "object"), ("method", "method"), ("waits_for", "waits for"), ("key", "key"), ("times", "times"), ("waited", "waited"), ("longest", "longest")]),
-        ("ratio", "Messages: ordered against not", [("ucast", "ucast"), ("conflict_ratio", "conflict ratio"), ("messages", "messages"), ("needed", "order needed"), ("conflicting", "of them by conflict"), ("not_ordered", "not ordered, %")]),
-        ("imposed", "What the protocol did to order requests", [("object", "object"), ("method", "method"), ("delivered", "delivered"), ("fast", "agreed fast"), ("slow", "agreed slow"), ("not_agreed", "no agreement"), ("with_context", "with context")]),
-        ("clocks", "Clocks", [("node", "clock"), ("of", "against"), ("offset", "ahead by"), ("error", "± at most"), ("steady", "steady")]),
-        ("lives", "Traces", [("life", "life"), ("records", "records"), ("missing", "missing"), ("ended", "ended")]),
-    ]  # fmt: skip
-    parts = ["<h2>Tables</h2>"]
-    for name, heading, columns in wanted:
-        rows = found.rows.get(name, [])
-        if not rows:
-            continue
-        most = rows[:25]
-        total = found.totals.get(name, len(rows))
-        more = f'<p class="soft">The first {len(most)} of {total}; all are in tables/{name}.</p>' if total > len(most) else ""
-        parts.append(f"<h3>{escape(heading)}</h3>{plot.table(columns, most, show)}{more}")
-    return "".join(parts)
-
-
-_TIMES = {"mean", "p50", "p90", "p95", "p99", "p999", "max", "waited", "longest", "offset", "error", *PARTS}
-
-
-def _cell(found: Found, field: str, value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if field in _TIMES and isinstance(value, int | float):
-        return _time(found, float(value))
-    if isinstance(value, float):
-        return f"{value:.1f}" if field == "not_ordered" else plot.number(value)
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _unit(found: Found) -> str:
-    return "s" if found.seconds else "unit of time"
-
-
-def _time(found: Found, value: float | None) -> str:
-    if value is None:
-        return "–"
-    if not found.seconds:
-        return plot.number(value)
-    size = abs(value)
-    for limit, factor, unit in ((1e-6, 1e9, "ns"), (1e-3, 1e6, "µs"), (1.0, 1e3, "ms"), (120.0, 1.0, "s")):
-        if size < limit:
-            return f"{value * factor:.3g} {unit}" if size else "0"
-    return f"{value / 60:.3g} min"
-
-
 def _complete(found: Found) -> str:
-    lines = [f"<li>{escape(n.what)} ({escape(n.where)}{f', {n.count}' if n.count > 1 else ''})</li>" for n in found.notes]
+    lines = [
+        f"<li>{escape(n.what)} ({escape(n.where)}{f', {n.count}' if n.count > 1 else ''})</li>" for n in found.notes
+    ]
     for r in found.rows.get("lives", []):
         if r["ended"] not in ("stopped", "left the group"):
             lines.append(f"<li>{escape(str(r['life']))}: {escape(str(r['ended']))} after {r['records']:,} records</li>")
@@ -268,17 +210,21 @@ def _complete(found: Found) -> str:
         if not one["steady"]:
             lines.append(f"<li>the clock of {escape(one['node'])} was set, or drifts: its times are not corrected</li>")
         elif one["offset"]:
-            lines.append(f"<li>the clock of {escape(one['node'])} is ahead by {_time(found, one['offset'])}: corrected</li>")
+            lines.append(
+                f"<li>the clock of {escape(one['node'])} is ahead by {shown_time(found, one['offset'])}: corrected</li>"
+            )
     told = "".join(lines) or "<li>nothing is missing</li>"
     took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in found.lasted.items())
-    return f"<h2>How complete this is</h2><ul>{told}</ul><details><summary>How long the analysis took</summary><p>{escape(took)}</p></details>"
+    slow = f"<details><summary>How long the analysis took</summary><p>{escape(took)}</p></details>"
+    return f"<h2>How complete this is</h2><ul>{told}</ul>{slow}"
 
 
 def _settings(found: Found) -> str:
     if not found.settings:
         return "<h2>Settings</h2><p>There is no run.toml.</p>"
     text = msgspec.json.format(msgspec.json.encode(found.settings), indent=2).decode()
-    return f"<h2>Settings</h2><p>{escape(found.path)}</p><details open><summary>run.toml</summary><pre>{escape(text)}</pre></details>"
+    inside = f"<details open><summary>run.toml</summary><pre>{escape(text)}</pre></details>"
+    return f"<h2>Settings</h2><p>{escape(found.path)}</p>{inside}"
 
 
 def _comparison(found: Sequence[Found], differences: Sequence[Difference]) -> str:
@@ -287,13 +233,33 @@ def _comparison(found: Sequence[Found], differences: Sequence[Difference]) -> st
     better = [d for d in differences if d.word == "better"]
     kind = "bad" if worse else "good"
     head = f"{second.name} against {first.name}: {len(worse)} figures worse, {len(better)} better"
-    lines = ["Each run in 20 stretches; Welch's 95 % interval of the difference of their means. No difference is claimed where the interval holds 0."]
+    lines = [
+        "Each run in 20 stretches; Welch's 95 % interval of the difference of their means. "
+        "No difference is claimed where the interval holds 0."
+    ]
     rows = []
     for d in sorted(differences, key=lambda d: (d.object != "", d.object, d.method, d.figure)):
         times = d.figure != "rate"
-        shown = (lambda v: _time(first, v)) if times else plot.number
+        shown = (lambda v: shown_time(first, v)) if times else plot.number
         name = f"{d.object}.{d.method}" if d.object else "all calls"
-        rows.append({"what": name, "figure": d.figure, "first": shown(d.first), "second": shown(d.second),
-                     "change": shown(d.change), "interval": f"{shown(d.low)} … {shown(d.high)}", "word": d.word})  # fmt: skip
-    columns = [("what", "what"), ("figure", "figure"), ("first", first.name), ("second", second.name), ("change", "change"), ("interval", "95 % interval"), ("word", "")]
+        rows.append(
+            {
+                "what": name,
+                "figure": d.figure,
+                "first": shown(d.first),
+                "second": shown(d.second),
+                "change": shown(d.change),
+                "interval": f"{shown(d.low)} … {shown(d.high)}",
+                "word": d.word,
+            }
+        )
+    columns = [
+        ("what", "what"),
+        ("figure", "figure"),
+        ("first", first.name),
+        ("second", second.name),
+        ("change", "change"),
+        ("interval", "95 % interval"),
+        ("word", ""),
+    ]
     return box(kind, head, lines) + plot.table(columns, rows, lambda _, value: str(value))

@@ -5,10 +5,8 @@ have the same fields, but lists of mixed types where Parquet has structs, and le
 fields as text, and ``from_json_lines`` makes the same columns of them.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 FOOTPRINT = "struct<method:string,keys:array<struct<key:string,mode:string>>,readonly:boolean>"
 
@@ -54,10 +52,8 @@ CLIENT = ddl(CLIENT_FIELDS)
 JSON_TRACE = ddl(_JSON_FIELDS)
 
 
-def from_json_lines(lines: "DataFrame") -> "DataFrame":
+def from_json_lines(lines: DataFrame) -> DataFrame:
     """Columns of JSON_TRACE as those of TRACE, with the defaults that JSON leaves out. Other columns stay."""
-    from pyspark.sql import functions as F
-
     made: dict[str, Column] = {}
     for name, kind in TRACE_FIELDS.items():
         column = F.col(name)
@@ -82,16 +78,12 @@ def from_json_lines(lines: "DataFrame") -> "DataFrame":
     return lines.withColumns(made)
 
 
-def _or_empty(column: "Column", kind: str) -> "Column":
-    from pyspark.sql import functions as F
-
+def _or_empty(column: Column, kind: str) -> Column:
     return F.coalesce(column, F.array().cast("array<array<string>>" if "struct" in kind else kind))
 
 
-def _footprint(text: "Column") -> "Column":
+def _footprint(text: Column) -> Column:
     """``["deposit",[["ann","w"]],false]``: the last two may be missing."""
-    from pyspark.sql import functions as F
-
     parts = F.from_json(text, "array<string>")
     keys = F.transform(
         F.from_json(F.get(parts, F.lit(1)), "array<array<string>>"),

@@ -5,44 +5,61 @@ delivers before m1. One window over the deliveries of each place finds the few m
 all (``overtaken``); for these, what follows from them is followed (framework.analytics.flows) until P delivers m1.
 """
 
-from typing import TYPE_CHECKING
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
 
+from framework.analytics.flows import moved
 from framework.analytics.judged import histories, own, violation, within
 from framework.analytics.tables import Tables
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _NEVER = 9_000_000_000_000_000_000
 
 
-def leaks(tables: Tables) -> "DataFrame":
-    """Of each group, when somebody else can first know of it: an instance of it starts, or its sender sends again."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
+def leaks(tables: Tables) -> DataFrame:
+    """Of each group, before when nobody but its sender and its own instances can know of it: one of these ends or
+    sends, or its sender sends again, here or at another node."""
     again = F.lead("at").over(Window.partitionBy("sid").orderBy("i"))
-    nexts = tables.sends.select("group", again.alias("again"))
-    starts = tables.moves.where("start_i is not null").groupBy("group").agg(F.min("start_at").alias("first"))
-    return nexts.join(starts, "group", "left").select("group", F.least("again", "first").alias("leak_at"))
+    goers = F.broadcast(moved(tables).select(F.col("src").alias("sid"), F.lit(True).alias("goes")).distinct())
+    mine = tables.sends.select("group", "sid", "at", again.alias("again")).join(goers, "sid", "left")
+    mine = mine.select("group", F.when(F.col("goes"), F.col("at")).otherwise(F.col("again")).alias("again"))
+    first = tables.sends.where("client = ''").groupBy("sid").agg(F.min("at").alias("nested"))
+    starts = tables.moves.where("start_i is not null").select("group", "sid", "end_at").join(first, "sid", "left")
+    starts = starts.groupBy("group").agg(F.min(F.least("nested", "end_at")).alias("told"))
+    return mine.join(starts, "group", "left").select("group", F.least("again", "told").alias("leak_at"))
 
 
-def overtaken(tables: Tables, leak: "DataFrame", slack: float) -> "DataFrame":
+def overtaken(tables: Tables, leak: DataFrame, slack: float) -> DataFrame:
     """Requests at a place before which that place delivered something sent after they could be known."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    done = histories(tables).groupBy("place", "invocation").agg(
-        F.min(F.when(F.col("adopted"), F.lit(0)).otherwise(F.col("start_i"))).alias("done_i"),
-        F.min(F.when(~F.col("adopted"), F.col("start_at"))).alias("done_at"),
+    done = (
+        histories(tables)
+        .groupBy("place", "invocation")
+        .agg(
+            F.min(F.when(F.col("adopted"), F.lit(0)).otherwise(F.col("start_i"))).alias("done_i"),
+            F.min(F.when(~F.col("adopted"), F.col("start_at"))).alias("done_at"),
+        )
     )
     torn = F.broadcast(tables.places.where("torn").select("place"))
     sent = tables.moves.where("sent_i is not null").join(torn, "place", "left_anti")
     came = tables.copies.select("place", "group").distinct().withColumn("copy", F.lit(True))
-    sent = sent.select(
-        "place", "group", "object", F.col("sent_invocation").alias("invocation"), "sender", "sent_i", "sent_at", "origin",
-        "origin_life", "sent_readonly", "start_i", "view",
-    ).join(done, ["place", "invocation"], "left").join(leak, "group", "left").join(came, ["place", "group"], "left")  # fmt: skip
+    sent = (
+        sent.select(
+            "place",
+            "group",
+            "object",
+            F.col("sent_invocation").alias("invocation"),
+            "sender",
+            "sent_i",
+            "sent_at",
+            "origin",
+            "origin_life",
+            "sent_readonly",
+            "start_i",
+            "view",
+        )
+        .join(done, ["place", "invocation"], "left")
+        .join(leak, "group", "left")
+        .join(came, ["place", "group"], "left")
+    )
     sent = sent.withColumn("came", F.coalesce("copy", F.lit(False)) | F.col("start_i").isNotNull())
     sent = sent.withColumn("position", F.coalesce("done_i", F.lit(_NEVER)))
     window = Window.partitionBy("place").orderBy("position").rangeBetween(Window.unboundedPreceding, -1)
@@ -51,40 +68,43 @@ def overtaken(tables: Tables, leak: "DataFrame", slack: float) -> "DataFrame":
     return _until(rows, tables, slack)
 
 
-def _until(rows: "DataFrame", tables: Tables, slack: float) -> "DataFrame":
-    """Up to when one that follows can be delivered before it. What never comes, of an origin that has gone, is waited
-    for only in views that have its origin."""
-    from pyspark.sql import functions as F
-
-    lasts = own(tables).groupBy("place", "view").agg(F.max("start_at").alias("last_at"), F.max("start_i").alias("last_i"))
-    lasts = lasts.join(F.broadcast(tables.members), "view").groupBy(
+def _until(rows: DataFrame, tables: Tables, slack: float) -> DataFrame:
+    """Up to when one that follows from it can be sent and yet be delivered before it. What never comes, of an origin
+    that has gone, is waited for only in views that have its origin."""
+    sent = tables.moves.where("sent_i is not null and start_i is not null")
+    lasts = sent.groupBy("place", "view").agg(F.max("sent_at").alias("last_at"))
+    by_origin = lasts.join(F.broadcast(tables.members), "view").groupBy(
         "place", F.col("node").alias("origin"), F.col("life").alias("origin_life")
-    ).agg(F.max("last_at").alias("last_at"))  # fmt: skip
-    rows = rows.join(F.broadcast(lasts), ["place", "origin", "origin_life"], "left")
-    until = F.when(F.col("done_at").isNotNull() & F.col("came"), F.col("done_at")).when(
-        F.col("last_at").isNotNull(), F.least("done_at", "last_at")
     )
-    rows = rows.withColumn("until", until + slack).where("until is not null and until >= leak_at")
-    return rows.withColumn("key", F.xxhash64(F.lit("A2"), "place", "group")).drop("copy", "position", "newest", "last_at")
+    lasts = by_origin.agg(F.max("last_at").alias("last_at"))
+    rows = rows.join(F.broadcast(lasts), ["place", "origin", "origin_life"], "left")
+    until = F.when(F.col("came"), F.col("newest")).when(F.col("last_at").isNotNull(), F.least("newest", "last_at"))
+    rows = rows.withColumn("until", until + slack).where(F.col("until") >= F.col("leak_at") - slack)
+    return rows.withColumn("key", F.xxhash64(F.lit("A2"), "place", "group")).drop(
+        "copy", "position", "newest", "last_at"
+    )
 
 
-def seeds(found: "DataFrame", tables: Tables, moved: "DataFrame") -> "DataFrame":
-    """Who knows of it first: its sender and, if it changes something, the instances of its group. A read is known to its
-    own caller alone, and to where that one goes."""
-    from pyspark.sql import functions as F
-
-    mine = found.where("not sent_readonly").select("key", F.col("sender").alias("sid"), F.col("sent_i").alias("since"), "until")
+def seeds(found: DataFrame, tables: Tables, moved: DataFrame) -> DataFrame:
+    """Who knows of it first: its sender and, if it changes something, the instances of its group. A read is known to
+    its own caller alone, and to where that one goes."""
+    mine = found.where("not sent_readonly").select(
+        "key", F.col("sender").alias("sid"), F.col("sent_i").alias("since"), "until"
+    )
     starts = tables.moves.where("start_i is not null").select("group", "sid", F.col("start_i").alias("since"))
-    others = found.where("not sent_readonly").select("key", "group", "until").join(starts, "group").select("key", "sid", "since", "until")
+    others = (
+        found.where("not sent_readonly")
+        .select("key", "group", "until")
+        .join(starts, "group")
+        .select("key", "sid", "since", "until")
+    )
     reads = found.where("sent_readonly").join(moved, (found.sender == moved.src) & (moved.upto >= found.sent_i))
     reads = reads.where("at <= until").select("key", F.col("dst").alias("sid"), "since", "until")
     return mine.unionByName(others).unionByName(reads)
 
 
-def broken(found: "DataFrame", known: "DataFrame", tables: Tables) -> "DataFrame":
+def broken(found: DataFrame, known: DataFrame, tables: Tables) -> DataFrame:
     """Requests that follow from one of ``found`` and were delivered before it."""
-    from pyspark.sql import functions as F
-
     reads = found.where("sent_readonly").select("key", F.col("sender").alias("sid"), F.col("sent_i").alias("since"))
     aware = known.select("key", "sid", "since").unionByName(reads)
     first = found.select(
@@ -92,35 +112,60 @@ def broken(found: "DataFrame", known: "DataFrame", tables: Tables) -> "DataFrame
         F.col("group").alias("first_group"),
     )  # fmt: skip
     later = tables.moves.where("sent_i is not null and start_i is not null").select(
-        "place", F.col("sender").alias("sid"), "sent_i", F.col("sent_invocation").alias("invocation"), "start_i", "view",
-        F.col("dest_node").alias("node"), "group",
-    )  # fmt: skip
-    pairs = aware.join(first, "key").join(later, ["place", "sid"]).where(
-        "sent_i > since and (done_i is null or start_i < done_i) and group != first_group and invocation != first"
+        "place",
+        F.col("sender").alias("sid"),
+        "sent_i",
+        F.col("sent_invocation").alias("invocation"),
+        "start_i",
+        "view",
+        F.col("dest_node").alias("node"),
+        "group",
+    )
+    pairs = (
+        aware.join(first, "key")
+        .join(later, ["place", "sid"])
+        .where(
+            "sent_i > since and (done_i is null or start_i < done_i) and group != first_group and invocation != first"
+        )
     )
     members = F.broadcast(
-        tables.members.select("view", F.col("node").alias("origin"), F.col("life").alias("origin_life"), F.lit(True).alias("there"))
+        tables.members.select(
+            "view", F.col("node").alias("origin"), F.col("life").alias("origin_life"), F.lit(True).alias("there")
+        )
     )
     pairs = pairs.join(members, ["view", "origin", "origin_life"], "left").where("came or there")
     pairs = _outside_ancestors(pairs, tables)
     text = F.concat(
-        F.col("place"), F.lit(" delivered "), "invocation", F.lit(" before "), "first", F.lit(", which significantly precedes it")
+        F.col("place"),
+        F.lit(" delivered "),
+        "invocation",
+        F.lit(" before "),
+        "first",
+        F.lit(", which significantly precedes it"),
     )
     return pairs.select(*violation("A2", text)).distinct()
 
 
-def _outside_ancestors(pairs: "DataFrame", tables: Tables) -> "DataFrame":
+def _outside_ancestors(pairs: DataFrame, tables: Tables) -> DataFrame:
     """A call that comes back to its running ancestor stands at that one's place: of what precedes the call, only other
     calls of this ancestor have to be delivered before it."""
-    from pyspark.sql import functions as F
-
     nested = pairs.where(F.col("invocation").contains(".")).select("place", "invocation", "start_i").distinct()
-    running = own(tables).select("place", F.col("invocation").alias("ancestor"), F.col("start_i").alias("a_start"), "end_i")
-    parents = F.expr("transform(sequence(1, size(split(invocation, '[.]')) - 1), n -> substring_index(invocation, '.', n))")
+    running = own(tables).select(
+        "place", F.col("invocation").alias("ancestor"), F.col("start_i").alias("a_start"), "end_i"
+    )
+    parents = F.expr(
+        "transform(sequence(1, size(split(invocation, '[.]')) - 1), n -> substring_index(invocation, '.', n))"
+    )
     inside = nested.withColumn("ancestor", F.explode(parents)).join(running, ["place", "ancestor"])
-    inside = inside.where("a_start < start_i and (end_i is null or end_i > start_i)").select("place", "invocation", "ancestor")
+    inside = inside.where("a_start < start_i and (end_i is null or end_i > start_i)").select(
+        "place", "invocation", "ancestor"
+    )
     inside = within(inside, "invocation", "ancestor", tables.sends)
     asked = pairs.select("place", "invocation", "first").distinct().join(inside, ["place", "invocation"])
-    also = within(asked.select("first", "ancestor").distinct(), "first", "ancestor", tables.sends).withColumn("also", F.lit(True))
-    excused = asked.join(also, ["first", "ancestor"], "left").where("also is null").select("place", "invocation", "first")
+    also = within(asked.select("first", "ancestor").distinct(), "first", "ancestor", tables.sends).withColumn(
+        "also", F.lit(True)
+    )
+    excused = (
+        asked.join(also, ["first", "ancestor"], "left").where("also is null").select("place", "invocation", "first")
+    )
     return pairs.join(excused.distinct(), ["place", "invocation", "first"], "left_anti")

@@ -2,59 +2,58 @@
 
 Two calls on one object conflict iff their methods are declared to, and their keys meet in modes that do (PROTOCOL §1).
 To find conflicting calls without comparing all with all, each call is put into *lanes*: one for each of its keys and
-each method that its own conflicts with. Calls that conflict share a lane; in a lane the calls of one method stand against
-those of the other, and modes decide. A call without key meets every key: it stands, as a writer of everything, in the
-lane of the slot ``*``, where keyed calls of methods it conflicts with stand as well, as ones that only it can touch.
+each method that its own conflicts with. Calls that conflict share a lane; in a lane the calls of one method stand
+against those of the other, and modes decide. A call without key meets every key: it stands, as a writer of everything,
+in the lane of the slot ``*``, where keyed calls of methods it conflicts with stand as well, as ones that only it can
+touch.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
 
 from framework.footprint import AGAINST
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 _EVERYTHING = "*"
 
 
-def lanes(calls: "DataFrame", conflicts: "DataFrame") -> "DataFrame":
+def lanes(calls: DataFrame, conflicts: DataFrame) -> DataFrame:
     """Each call once for each lane: ``slot``, ``lane``, ``side`` (which of the two methods), ``alike`` (the lane of a
     method that conflicts with itself) and ``mode``. Calls have object, method and keys."""
-    from pyspark.sql import functions as F
-
     bare = calls.where("keys is null").select("object", F.col("method").alias("other")).distinct()
     bare = F.broadcast(bare.withColumn("other_bare", F.lit(True)))
     rows = calls.join(F.broadcast(conflicts), ["object", "method"]).join(bare, ["object", "other"], "left")
     one = "array<struct<slot:string,mode:string>>"
-    keyed = F.transform("keys", lambda k: F.struct(F.concat(F.lit("k"), k["key"]).alias("slot"), k["mode"].alias("mode")))
+    keyed = F.transform(
+        "keys", lambda k: F.struct(F.concat(F.lit("k"), k["key"]).alias("slot"), k["mode"].alias("mode"))
+    )
     all_keys = F.array(F.struct(F.lit(_EVERYTHING).alias("slot"), F.lit("w").alias("mode")))
     touched = F.array(F.struct(F.lit(_EVERYTHING).alias("slot"), F.lit("ir").alias("mode")))
     slots = F.when(F.col("keys").isNull(), all_keys.cast(one)).otherwise(
         F.concat(keyed.cast(one), F.when(F.col("other_bare"), touched).otherwise(F.array()).cast(one))
     )
-    return rows.withColumns(
-        {
-            "at_slot": F.explode(slots),
-            "lane": F.concat_ws(" ", F.least("method", "other"), F.greatest("method", "other")),
-            "side": (F.col("method") > F.col("other")).cast("int"),
-            "alike": F.col("method") == F.col("other"),
-        }
-    ).select("*", "at_slot.slot", "at_slot.mode").drop("at_slot", "other", "other_bare")
+    return (
+        rows.withColumns(
+            {
+                "at_slot": F.explode(slots),
+                "lane": F.concat_ws(" ", F.least("method", "other"), F.greatest("method", "other")),
+                "side": (F.col("method") > F.col("other")).cast("int"),
+                "alike": F.col("method") == F.col("other"),
+            }
+        )
+        .select("*", "at_slot.slot", "at_slot.mode")
+        .drop("at_slot", "other", "other_bare")
+    )
 
 
-def earlier(rows: "DataFrame", by: Sequence[str], order: str, value: "Column") -> "Column":
+def earlier(rows: DataFrame, by: Sequence[str], order: str, value: Column) -> Column:
     """The largest ``value`` of the calls before this one in its lane that conflict with it; null if there is none.
 
     ``by`` are the columns that tell sequences apart, ``order`` is a whole number."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
+    window = Window.partitionBy(*by, "slot", "lane").orderBy(order).rangeBetween(Window.unboundedPreceding, -1)
 
-    window = (
-        Window.partitionBy(*by, "slot", "lane").orderBy(order).rangeBetween(Window.unboundedPreceding, -1)
-    )
-
-    def most(side: int, modes: Sequence[str]) -> "Column":
+    def most(side: int, modes: Sequence[str]) -> Column:
         return F.max(F.when((F.col("side") == side) & F.col("mode").isin(*modes), value)).over(window)
 
     against = F.when(F.col("alike"), F.col("side")).otherwise(1 - F.col("side"))
@@ -65,14 +64,12 @@ def earlier(rows: "DataFrame", by: Sequence[str], order: str, value: "Column") -
     return found
 
 
-def clash(a: str, b: str) -> "Column":
+def clash(a: str, b: str) -> Column:
     """Do the keys of two calls, in columns ``a_keys`` and ``b_keys``, meet in modes that conflict? The methods are the
     caller's business: join with the conflict relation first."""
-    from pyspark.sql import functions as F
-
     mine, other = F.col(f"{a}_keys"), F.col(f"{b}_keys")
 
-    def modes_clash(x: "Column", y: "Column") -> "Column":
+    def modes_clash(x: Column, y: Column) -> Column:
         pairs = [(m, n) for m, against in AGAINST.items() for n in against]
         met = F.concat_ws(" ", x["mode"], y["mode"]).isin(*[f"{m} {n}" for m, n in pairs])
         return (x["key"] == y["key"]) & met

@@ -1,29 +1,23 @@
 """A7: same requests, same state; a request commits at all replicas or at none; who joins gets the state at the cut."""
 
-from typing import TYPE_CHECKING
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from framework.analytics.judged import histories, own, violation
 from framework.analytics.tables import Tables
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
-
-def before_a_state(tables: Tables) -> "DataFrame":
+def before_a_state(tables: Tables) -> DataFrame:
     """Performed at a life that had no state yet."""
-    from pyspark.sql import functions as F
-
     late = F.broadcast(tables.places.where("life > 1 and not torn").select("place", "ready_i"))
     rows = own(tables).join(late, "place").where("ready_i is null or start_i < ready_i")
     text = F.concat(F.col("place"), F.lit(" performed "), "invocation", F.lit(" before it had a state"))
     return rows.select(*violation("A7", text))
 
 
-def digests(tables: Tables) -> "DataFrame":
+def digests(tables: Tables) -> DataFrame:
     """Places of the final view that performed the same changes, with different states. A set of invocations is
     compared by its size and two sums of hashes of its members."""
-    from pyspark.sql import functions as F
-
     done = histories(tables)
     changed = F.col("end_i").isNotNull() & F.col("committed") & ~F.col("readonly")
     parts = done.groupBy("place").agg(
@@ -46,10 +40,8 @@ def digests(tables: Tables) -> "DataFrame":
     return found.where("states > 1").withColumn("invocation", F.lit("")).select(*violation("A7", text))
 
 
-def halves(tables: Tables) -> "DataFrame":
+def halves(tables: Tables) -> DataFrame:
     """Committed at one replica of the final view and aborted at another."""
-    from pyspark.sql import functions as F
-
     final = F.broadcast(tables.places.where("final and not fallen_back").select("place"))
     done = histories(tables).where("end_i is not null and not readonly").join(final, "place", "left_semi")
     ends = done.groupBy("object", "invocation").agg(
@@ -61,17 +53,19 @@ def halves(tables: Tables) -> "DataFrame":
     return ends.where("yes is not null and place is not null").select(*violation("A7", text))
 
 
-def cut(tables: Tables) -> "DataFrame":
-    """§7: a change that was sent to all replicas in an earlier view, and performed by all its surviving destinations, is
-    in the state of every survivor that joined later. Judged when all that are in the final view have stopped."""
-    from pyspark.sql import functions as F
-
+def cut(tables: Tables) -> DataFrame:
+    """§7: a change that was sent to all replicas in an earlier view, and performed by all its surviving destinations,
+    is in the state of every survivor that joined later. Judged when all that are in the final view have stopped."""
     facts = tables.places.where("final and not torn and not fallen_back and over and ready_i is not null")
-    joined = facts.where("life > 1").select("object", F.col("place").alias("joiner"), F.col("node").alias("joiner_node"), F.col("life").alias("joined"))
+    joined = facts.where("life > 1").select(
+        "object", F.col("place").alias("joiner"), F.col("node").alias("joiner_node"), F.col("life").alias("joined")
+    )
     done = histories(tables).select("place", "invocation").distinct().withColumn("done", F.lit(True))
     sent = tables.moves.where("sent_i is not null and not sent_readonly")
     there = F.broadcast(_replicas_in_view(tables))
-    counts = sent.groupBy("group", "object", "sent_invocation", "sent_view", "origin").agg(F.countDistinct("place").alias("n"))
+    counts = sent.groupBy("group", "object", "sent_invocation", "sent_view", "origin").agg(
+        F.countDistinct("place").alias("n")
+    )
     whole = counts.join(there, (counts.object == there.o) & (counts.sent_view == there.v)).where("n >= replicas")
     whole = whole.select("group", "object", F.col("sent_invocation").alias("invocation"), "sent_view")
     survivors = sent.join(F.broadcast(facts.select("place")), "place", "left_semi")
@@ -85,16 +79,21 @@ def cut(tables: Tables) -> "DataFrame":
     asked = asked.withColumnRenamed("joiner", "place").withColumnRenamed("joiner_node", "node")
     lost = asked.join(done, ["place", "invocation"], "left_anti")
     text = F.concat(
-        F.col("place"), F.lit(" joined in view "), "joined", F.lit(" without "), "invocation", F.lit(", which was sent in view "),
-        "sent_view", F.lit(" and performed at "), "first",
-    )  # fmt: skip
+        F.col("place"),
+        F.lit(" joined in view "),
+        "joined",
+        F.lit(" without "),
+        "invocation",
+        F.lit(", which was sent in view "),
+        "sent_view",
+        F.lit(" and performed at "),
+        "first",
+    )
     return lost.select(*violation("A7", text))
 
 
-def _replicas_in_view(tables: Tables) -> "DataFrame":
+def _replicas_in_view(tables: Tables) -> DataFrame:
     """How many replicas of an object there were in a view."""
-    from pyspark.sql import functions as F
-
     where = tables.places.select("object", "node").distinct()
     rows = where.join(tables.members, "node").groupBy(F.col("object").alias("o"), F.col("view").alias("v"))
     return rows.agg(F.count("*").alias("replicas"))

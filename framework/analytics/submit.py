@@ -37,5 +37,7 @@ def _say(text: str) -> None:
 
 if __name__ == "__main__":
     here = str(Path(__file__).resolve().parent)
-    sys.path[:] = [p for p in sys.path if p != here]  # a script's directory comes first, and has modules named like others
+    sys.path[:] = [
+        p for p in sys.path if p != here
+    ]  # a script's directory comes first, and has modules named like others
     raise SystemExit(main(sys.argv[1:]))

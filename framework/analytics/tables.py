@@ -1,7 +1,7 @@
 """The tables that all jobs start from, made of the records of a run in one pass.
 
-``moves``: a request at one of its destinations, from sending to the end of its instance. One row for each (place, group):
-what was sent there, and what happened to it there. A row without ``sent_i`` was never sent there; one without
+``moves``: a request at one of its destinations, from sending to the end of its instance. One row for each (place,
+group): what was sent there, and what happened to it there. A row without ``sent_i`` was never sent there; one without
 ``start_i`` was not performed there as this group.
 ``performed``: instances, by place and invocation. ``nth`` counts if one was performed again.
 ``sends``, ``receipts``: what callers did.
@@ -10,35 +10,33 @@ All keep ``i``, the number of the record in its file: the order of things at one
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
 
 from framework.analytics.lives import Lives
 from framework.analytics.reading import Run
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 class Tables(msgspec.Struct):
     """DataFrames. The big ones lie on disk as Parquet when made by ``stored``."""
 
-    moves: "DataFrame"
-    performed: "DataFrame"
-    sends: "DataFrame"
-    receipts: "DataFrame"
-    copies: "DataFrame"  # duplicate records
-    ends: "DataFrame"
-    states: "DataFrame"
-    places: "DataFrame"
-    segments: "DataFrame"
-    members: "DataFrame"
-    conflicts: "DataFrame"  # object, method, other: both ways
-    history: "DataFrame | None" = None  # judged.histories, when it was written
+    moves: DataFrame
+    performed: DataFrame
+    sends: DataFrame
+    receipts: DataFrame
+    copies: DataFrame  # duplicate records
+    ends: DataFrame
+    states: DataFrame
+    places: DataFrame
+    segments: DataFrame
+    members: DataFrame
+    conflicts: DataFrame  # object, method, other: both ways
+    history: DataFrame | None = None  # judged.histories, when it was written
 
 
-def make(spark: "SparkSession", run: Run, lives: Lives) -> Tables:
+def make(spark: SparkSession, run: Run, lives: Lives) -> Tables:
     events = run.events
     performed = _performed(events)
     sends = _sends(events)
@@ -58,7 +56,7 @@ def make(spark: "SparkSession", run: Run, lives: Lives) -> Tables:
     )
 
 
-def stored(spark: "SparkSession", tables: Tables, directory: Path) -> Tables:
+def stored(spark: SparkSession, tables: Tables, directory: Path) -> Tables:
     """The same with the big ones written once, so that no job makes them again."""
     made = {}
     for name in ("sends", "receipts", "performed", "moves"):
@@ -66,13 +64,13 @@ def stored(spark: "SparkSession", tables: Tables, directory: Path) -> Tables:
     return msgspec.structs.replace(tables, **made)
 
 
-def store(spark: "SparkSession", frame: "DataFrame", path: Path) -> "DataFrame":
+def store(spark: SparkSession, frame: DataFrame, path: Path) -> DataFrame:
     """The same rows, written once and read from there."""
     frame.write.mode("overwrite").parquet(str(path))
     return spark.read.schema(frame.schema).parquet(str(path))
 
 
-def conflicts(spark: "SparkSession", run: Run) -> "DataFrame":
+def conflicts(spark: SparkSession, run: Run) -> DataFrame:
     rows = set()
     for one in run.lives:
         for name, placed in one.header.objects.items():
@@ -81,23 +79,31 @@ def conflicts(spark: "SparkSession", run: Run) -> "DataFrame":
     return spark.createDataFrame(sorted(rows), "object string, method string, other string")
 
 
-def _place(replica: str = "replica", life: str = "life") -> "Column":
+def _place(replica: str = "replica", life: str = "life") -> Column:
     """bank@n1, and bank@n1#4 in the life that joined in view 4."""
-    from pyspark.sql import functions as F
-
     name = F.when(F.col(life) == 1, F.col(replica)).otherwise(F.concat(F.col(replica), F.lit("#"), F.col(life)))
     return name.alias("place")
 
 
-def _performed(events: "DataFrame") -> "DataFrame":
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
+def _performed(events: DataFrame) -> DataFrame:
     starts = events.where("event = 'deliver'").select(
-        _place(), "node", "life", "replica", F.substring_index("replica", "@", 1).alias("object"), "group", "invocation",
-        "sid", "cid", "view", "footprint.method", "footprint.keys", "footprint.readonly", "way",
-        F.col("i").alias("start_i"), F.col("at").alias("start_at"),
-    )  # fmt: skip
+        _place(),
+        "node",
+        "life",
+        "replica",
+        F.substring_index("replica", "@", 1).alias("object"),
+        "group",
+        "invocation",
+        "sid",
+        "cid",
+        "view",
+        "footprint.method",
+        "footprint.keys",
+        "footprint.readonly",
+        "way",
+        F.col("i").alias("start_i"),
+        F.col("at").alias("start_at"),
+    )
     nth = F.row_number().over(Window.partitionBy("place", "invocation").orderBy("start_i"))
     ends = (
         events.where("event = 'end'")
@@ -107,23 +113,21 @@ def _performed(events: "DataFrame") -> "DataFrame":
     return starts.withColumn("nth", nth).join(ends, ["node", "life", "sid"], "left")
 
 
-def _sends(events: "DataFrame") -> "DataFrame":
+def _sends(events: DataFrame) -> DataFrame:
     return events.where("event = 'send'").select(
         "node", "life", "i", "at", "view", "sid", "no", "group", "invocation", "client", "sessions", "kind",
         "transmission", "receipt", "parts", "dests", "entries", "waived", "way",
     )  # fmt: skip
 
 
-def _receipts(events: "DataFrame") -> "DataFrame":
+def _receipts(events: DataFrame) -> DataFrame:
     return events.where("event = 'receive' and group != ''").select(
         "node", "life", "i", "at", "view", "sid", "group", "client", "receipt", "received", "complete"
     )
 
 
-def life_at(node: "Column", view: "Column", lives: Lives) -> "Column":
+def life_at(node: Column, view: Column, lives: Lives) -> Column:
     """The life that a request of this view is sent to: the last one that began by then."""
-    from pyspark.sql import functions as F
-
     several = lives.several()
     if not several:
         return F.lit(1).cast("bigint")
@@ -134,10 +138,8 @@ def life_at(node: "Column", view: "Column", lives: Lives) -> "Column":
     return F.coalesce(F.array_max(F.filter(found, lambda one: one <= view)), found[0])
 
 
-def requests(sends: "DataFrame", lives: Lives) -> "DataFrame":
+def requests(sends: DataFrame, lives: Lives) -> DataFrame:
     """One row for each destination of each group: which part it gets, and the invocation id of that part."""
-    from pyspark.sql import functions as F
-
     rows = sends.select("*", F.explode("dests").alias("dest")).withColumns(
         {
             "dest_replica": F.col("dest.replica"),
@@ -165,10 +167,8 @@ def requests(sends: "DataFrame", lives: Lives) -> "DataFrame":
     )  # fmt: skip
 
 
-def _moves(events: "DataFrame", sent: "DataFrame", performed: "DataFrame") -> "DataFrame":
-    from pyspark.sql import functions as F
-
-    def first(event: str, column: str) -> "Column":
+def _moves(events: DataFrame, sent: DataFrame, performed: DataFrame) -> DataFrame:
+    def first(event: str, column: str) -> Column:
         return F.min(F.when(F.col("event") == event, F.col(column)))
 
     steps = (

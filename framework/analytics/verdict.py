@@ -7,9 +7,10 @@ and nothing needs to fit into memory. What that one finds beyond: A5, A6, A8 to 
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from framework.analytics import alone, answers, flows, once, ratio, significant, states
 from framework.analytics.judged import VIOLATION, histories, own
@@ -17,30 +18,31 @@ from framework.analytics.lives import Lives
 from framework.analytics.slots import lanes
 from framework.analytics.tables import Tables, store
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 RULES = ("A1", "A2", "A3", "A4", "A7", "P0 §3.2")
 
 
 class Stage(msgspec.Struct):
     """What several jobs need besides the tables, written once."""
 
-    answers: "DataFrame"
-    lanes: "DataFrame"
+    answers: DataFrame
+    lanes: DataFrame
 
 
-def stage(spark: "SparkSession", tables: Tables, directory: Path) -> tuple[Tables, Stage]:
+def stage(spark: SparkSession, tables: Tables, directory: Path) -> tuple[Tables, Stage]:
     """Also the tables, with their histories written."""
     tables = msgspec.structs.replace(tables, history=store(spark, histories(tables), directory / "history"))
     told = store(spark, answers.answers(tables), directory / "answers")
     return tables, Stage(told, store(spark, lanes(own(tables), tables.conflicts), directory / "lanes"))
 
 
-def local(spark: "SparkSession", tables: Tables, staged: Stage, lives: Lives) -> "dict[str, DataFrame]":
+def local(spark: SparkSession, tables: Tables, staged: Stage, lives: Lives) -> dict[str, DataFrame]:
     """The rules that need no following, by a name to show."""
     snapshots = spark.createDataFrame(lives.snapshots, "place string, snapshot_i bigint, to string")
-    told = [(rule, place.partition("@")[2].partition("#")[0], place, "", text) for group in lives.groups for rule, place, text in group.faults]
+    told = [
+        (rule, place.partition("@")[2].partition("#")[0], place, "", text)
+        for group in lives.groups
+        for rule, place, text in group.faults
+    ]
     return {
         "A1 states that nobody gave": spark.createDataFrame(told, ", ".join(f"{n} string" for n in VIOLATION)),
         "A1 performed twice": once.twice(tables),
@@ -61,7 +63,7 @@ def local(spark: "SparkSession", tables: Tables, staged: Stage, lives: Lives) ->
     }
 
 
-def union(frames: "list[DataFrame]") -> "DataFrame":
+def union(frames: list[DataFrame]) -> DataFrame:
     return reduce(lambda a, b: a.unionByName(b), [f.select(*VIOLATION) for f in frames])
 
 
@@ -71,39 +73,40 @@ Tell = Callable[[str], None]
 class Followed(msgspec.Struct):
     """What following the ways of knowledge brought: A2, and the neighbours of ratio.py with their order."""
 
-    broken: "DataFrame"
-    pairs: "DataFrame"
+    broken: DataFrame
+    pairs: DataFrame
+    share: float  # of the neighbours that had to be followed
     overtaken: int
     rounds: int
     open: int
 
 
 def followed(
-    spark: "SparkSession", tables: Tables, staged: Stage, slack: float, directory: Path, tell: Tell = lambda _: None
+    spark: SparkSession, tables: Tables, staged: Stage, slack: float, directory: Path, tell: Tell = lambda _: None
 ) -> Followed:
     """A2 and the message ratio ask the same question of different messages: they are followed together."""
-    from pyspark.sql import functions as F
-
     leak = significant.leaks(tables).localCheckpoint()
     found = significant.overtaken(tables, leak, slack).localCheckpoint()
     came = ratio.messages(tables, staged.answers)
     pairs = store(spark, ratio.neighbours(came, tables.conflicts, leak, slack), directory / "pairs")
+    pairs, share = ratio.sampled(pairs)
     begin = significant.seeds(found, tables, flows.moved(tables)).unionByName(ratio.seeds(pairs, tables, slack))
     begin = begin.localCheckpoint()
     width = _width(begin, tables)
     ways = store(spark, flows.edges(tables, staged.answers), directory / "ways")
     givers, takers = flows.heirs(tables, staged.lanes, width)
     number = found.count()
-    tell(f"following {number} requests that were overtaken, {begin.select(F.countDistinct('key')).first()[0] - number} neighbours")
+    keys = begin.select("key").distinct().count()
+    tell(f"following {number} requests that were overtaken, {keys - number} neighbours")
     reached = flows.reach(spark, begin, ways, givers, staged.lanes, takers, width, tell=tell)
     broken = significant.broken(found, reached.known, tables)
-    return Followed(broken, ratio.decided(pairs, reached.known), number, reached.rounds, reached.open)
+    return Followed(broken, ratio.decided(pairs, reached.known), share, number, reached.rounds, reached.open)
 
 
-def _width(begin: "DataFrame", tables: Tables) -> float:
+def _width(begin: DataFrame, tables: Tables) -> float:
     """A slice of time in which little happens, but not so little that a long wait has thousands of them."""
-    from pyspark.sql import functions as F
-
-    span = tables.moves.select(F.max("start_at") - F.min("start_at"), F.avg(F.col("start_at") - F.col("sent_at"))).first()
+    span = tables.moves.select(
+        F.max("start_at") - F.min("start_at"), F.avg(F.col("start_at") - F.col("sent_at"))
+    ).first()
     whole, usual = (float(x or 0.0) for x in span) if span is not None else (0.0, 0.0)
     return max(4 * usual, whole / 5000, 1e-6)

@@ -1,16 +1,13 @@
 """The way of one call across nodes: everything that any node wrote down about it and the calls below it."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 
-def of_call(events: "DataFrame", invocation: str) -> "DataFrame":
+def of_call(events: DataFrame, invocation: str) -> DataFrame:
     """Records about ``invocation`` and what it called, in the order of time (within a node: of its file)."""
-    from pyspark.sql import functions as F
 
-    def mine(column: str) -> "object":
+    def mine(column: str) -> Column:
         name = F.col(column)
         return (name == invocation) | name.startswith(f"{invocation}.")
 
@@ -18,9 +15,25 @@ def of_call(events: "DataFrame", invocation: str) -> "DataFrame":
     named = events.where(mine("invocation"))
     groups = named.where("group != ''").select("group").distinct()
     rows = events.join(F.broadcast(groups), "group", "left_semi").unionByName(named.where("group = ''"))
-    method = F.coalesce(F.col("footprint.method"), F.array_join(F.transform("parts", lambda p: F.concat_ws(".", p["object"], p["footprint"]["method"])), ", "))
+    method = F.coalesce(
+        F.col("footprint.method"),
+        F.array_join(F.transform("parts", lambda p: F.concat_ws(".", p["object"], p["footprint"]["method"])), ", "),
+    )
     return rows.select(
-        "at", "node", "life", "i", "event", "invocation", "group", "replica", F.coalesce(method, F.lit("")).alias("what"), "way",
-        "stamp", F.array_join(F.transform("received", lambda a: F.concat_ws(" ", a["replica"], a["status"])), ", ").alias("received"),
-        "committed", "sid",
-    ).orderBy("at", "node", "i")  # fmt: skip
+        "at",
+        "node",
+        "life",
+        "i",
+        "event",
+        "invocation",
+        "group",
+        "replica",
+        F.coalesce(method, F.lit("")).alias("what"),
+        "way",
+        "stamp",
+        F.array_join(F.transform("received", lambda a: F.concat_ws(" ", a["replica"], a["status"])), ", ").alias(
+            "received"
+        ),
+        "committed",
+        "sid",
+    ).orderBy("at", "node", "i")

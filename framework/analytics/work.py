@@ -2,18 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from framework.analytics.analyze import Found, Tell, analyze
 from framework.analytics.compare import differences
 from framework.analytics.report import html
 from framework.errors import BadRequest
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
-
-def work(spark: "SparkSession", paths: Sequence[Path], out: Path, tell: Tell = lambda _: None) -> list[Found]:
+def work(spark: SparkSession, paths: Sequence[Path], out: Path, tell: Tell = lambda _: None) -> list[Found]:
     try:
         out.mkdir(parents=True, exist_ok=True)
         (out / "report.html").touch()

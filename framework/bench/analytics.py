@@ -1,7 +1,7 @@
 """``obo bench analytics``: what the analysis of a run costs per record, on a run of one and of ten million records.
 
-Each analysis is the command itself, ``obo analyze`` in a process of its own: start of Spark, all jobs, tables and report.
-Memory is the resident size of that process and its children together, looked at several times a second.
+Each analysis is the command itself, ``obo analyze`` in a process of its own: start of Spark, all jobs, tables and
+report. Memory is the resident size of that process and its children together, looked at several times a second.
 """
 
 import os
@@ -62,7 +62,12 @@ def measure(plan: Plan, tell: Callable[[str], None]) -> Result:
         "seconds_10m": round(large.seconds * plan.large / large.events, 2),
         "peak_gib": round(max(small.peak_gib, large.peak_gib), 3),
     }
-    raw = {"small": msgspec.to_builtins(small), "large": msgspec.to_builtins(large), "worlds": WORLDS, "cores": plan.cores}
+    raw = {
+        "small": msgspec.to_builtins(small),
+        "large": msgspec.to_builtins(large),
+        "worlds": WORLDS,
+        "cores": plan.cores,
+    }
     return Result(ratios, raw)
 
 

@@ -2,8 +2,8 @@
 
 Some worlds of ``framework.sim`` are run once, with link faults and nested, asynchronous and one-way calls, all on three
 nodes. Each gets objects of its own; all traces of one node are strung together, with numbers, times, clocks and clients
-that go on. A world is over before the next one begins, so this is the trace of one long run of three nodes, and as clean
-as its parts. It is written as ``obo load`` writes traces. Copies are made of columns, not of records: cheap.
+that go on. A world is over before the next one begins, so this is the trace of one long run of three nodes, and as
+clean as its parts. It is written as ``obo load`` writes traces. Copies are made of columns, not of records: cheap.
 """
 
 import re
@@ -71,7 +71,9 @@ def _world(seed: int) -> World:
     done = run(seed, Options(shape=SHAPE, faults="links"))
     if done.verdict.violations:
         raise OboError(f"the simulated world {seed} breaks the protocol: {done.verdict.violations[0]}")
-    tables, clocks, placed = {}, {}, {}
+    tables: dict[str, Any] = {}
+    clocks: dict[str, dict[str, tuple[Any, Any]]] = {}
+    placed: dict[str, Placed] = {}
     lasts, highest, events = 0.0, 0, 0
     for trace in (_own_names(t, seed) for t in done.traces):
         node = trace.header.node
@@ -81,7 +83,10 @@ def _world(seed: int) -> World:
         for column in _SHIFTED:
             parts = [_CLOCK.match(getattr(r, column)) for r in records]
             numbers = [int(m[1]) if m else None for m in parts]
-            clocks[node][column] = (pa.array(numbers, pa.int64()), pa.array([m[2] if m else None for m in parts], pa.string()))
+            clocks[node][column] = (
+                pa.array(numbers, pa.int64()),
+                pa.array([m[2] if m else None for m in parts], pa.string()),
+            )
             highest = max([highest, *(n for n in numbers if n is not None)])
         placed |= trace.header.objects
         lasts = max([lasts, *(r.at for r in records)])
@@ -93,7 +98,8 @@ _NAMES = re.compile(r'(?<![\w.])(o\d+)(?=[@"])')
 
 
 def _own_names(trace: Trace, seed: int) -> Trace:
-    texts = [_NAMES.sub(rf"w{seed}\1", line(item).decode()) for item in (trace.header, *trace.records)]
+    items: list[Header | Record] = [trace.header, *trace.records]
+    texts = [_NAMES.sub(rf"w{seed}\1", line(item).decode()) for item in items]
     return Trace(msgspec.json.decode(texts[0], type=Header), [msgspec.json.decode(t, type=Record) for t in texts[1:]])
 
 

@@ -1,7 +1,7 @@
 """``obo analyze RUN…``: the analysis of a run on Spark, as tables and one HTML report. See docs/analytics.md."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -73,7 +73,9 @@ def _check(paths: list[Path], master: str, memory: str) -> None:
         raise BadRequest(f"{paths[0]} twice: there is nothing to compare")
     for path in paths:
         if not path.is_dir():
-            raise BadRequest(f"{path}: {'a file; give the directory of the run' if path.exists() else 'no such directory'}")
+            raise BadRequest(
+                f"{path}: {'a file; give the directory of the run' if path.exists() else 'no such directory'}"
+            )
     if not master.startswith(("local", "spark://", "yarn", "k8s://")):
         raise BadRequest(f"--master {master}: write local[2], local[*] or spark://HOST:PORT")
     if not (memory[:-1].isdecimal() and memory[-1:] in "mg" and memory[:1] != "0"):
@@ -101,14 +103,19 @@ def _tell(found: "Found") -> None:
         for name in ("object", "method", "calls", "errors", "p50", "p99"):
             table.add_column(name, justify="left" if name in ("object", "method") else "right")
         for r in calls[:20]:
-            times = ["–" if r[p] is None else f"{r[p] * 1000:.3g} ms" if found.seconds else f"{r[p]:.3g}" for p in ("p50", "p99")]
+            times = [
+                "–" if r[p] is None else f"{r[p] * 1000:.3g} ms" if found.seconds else f"{r[p]:.3g}"
+                for p in ("p50", "p99")
+            ]
             table.add_row(escape(r["object"]), escape(r["method"]), str(r["calls"]), str(r["errors"]), *times)
         out.print(table)
     ratio = found.rows.get("ratio", [])
     messages = sum(r["messages"] for r in ratio)
     if messages:
         needed = sum(r["needed"] for r in ratio)
-        out.print(f"{found.name}: {messages} messages, {100 * (1 - needed / messages):.1f} % need no order", markup=False)
+        out.print(
+            f"{found.name}: {messages} messages, {100 * (1 - needed / messages):.1f} % need no order", markup=False
+        )
     for row in found.rows.get("violations", [])[:20]:
         out.print(f"{found.name}: {row['rule']}: {row['text']}", markup=False)
     total = sum(found.violations.values())
@@ -116,7 +123,7 @@ def _tell(found: "Found") -> None:
     out.print(f"{found.name}: {judged if found.judged else 'not judged: no traces'}", markup=False)
 
 
-def _show_way(rows: list[object], call: str, path: Path) -> None:
+def _show_way(rows: Sequence[object], call: str, path: Path) -> None:
     if not rows:
         raise BadRequest(f"{path}: nothing about a call {call!r}; an id looks like ann/3 or ann/3.1")
     table = Table(title=f"{escape(call)} in {escape(str(path))}")

@@ -49,18 +49,26 @@ def look() -> list[Finding]:
         _package("gRPC", "grpcio", "nodes and clients", needed=True),
         _package("uvloop", "uvloop", "a faster loop", extra=""),
         Finding("SQLite", _sqlite(), "objects.sql:Database", needed=True),
-        Finding("PostgreSQL", _postgres(), "objects.sql:Database on PostgreSQL, obo demo --postgres", "pip install pgserver"),
+        Finding(
+            "PostgreSQL", _postgres(), "objects.sql:Database on PostgreSQL, obo demo --postgres", "pip install pgserver"
+        ),
         _package("psycopg", "psycopg", "PostgreSQL", extra="postgres"),
         _java(),
         _package("Spark", "pyspark", "obo analyze", extra="analytics"),
         _package("pandas", "pandas", "Spark", extra="analytics"),
         _package("pyarrow", "pyarrow", "obo load, obo analyze", extra="load"),
         _package("matplotlib", "matplotlib", "obo fig9", extra="plot"),
-        Finding("C compiler", _tool("cc", "--version") or _tool("gcc", "--version"), "make compiled", "install gcc or clang"),
+        Finding(
+            "C compiler", _tool("cc", "--version") or _tool("gcc", "--version"), "make compiled", "install gcc or clang"
+        ),
         Finding("Docker", _tool("docker", "--version"), "the Compose set-up", "install Docker"),
-        Finding("Chromium", _tool("chromium", "--version") or _tool("chromium-browser", "--version"),
-                "tests that look at the report", "install chromium"),
-    ]  # fmt: skip
+        Finding(
+            "Chromium",
+            _tool("chromium", "--version") or _tool("chromium-browser", "--version"),
+            "tests that look at the report",
+            "install chromium",
+        ),
+    ]
 
 
 def _compiled() -> str:
@@ -77,7 +85,9 @@ def _package(name: str, distribution: str, used_for: str, extra: str | None = No
         found = version(distribution)
     except PackageNotFoundError:
         found = ""
-    return Finding(name, found, used_for, f"pip install 'obo[{extra}]'" if extra else f"pip install {distribution}", needed)
+    return Finding(
+        name, found, used_for, f"pip install 'obo[{extra}]'" if extra else f"pip install {distribution}", needed
+    )
 
 
 def _sqlite() -> str:

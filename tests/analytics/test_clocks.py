@@ -10,7 +10,9 @@ from framework.analytics.compare import differences, welch
 
 def least(offsets, delay, seed=0):
     chance = random.Random(seed)
-    return {(a, b): offsets[b] - offsets[a] + delay * chance.uniform(1, 1.5) for a in offsets for b in offsets if a != b}
+    return {
+        (a, b): offsets[b] - offsets[a] + delay * chance.uniform(1, 1.5) for a in offsets for b in offsets if a != b
+    }
 
 
 def test_a_clock_that_is_ahead_is_found_within_the_error():
@@ -59,7 +61,9 @@ def test_the_interval_holds_the_true_difference_most_of_the_time():
 
 def rows(latency, chance, name=("bank", "deposit")):
     values = [latency * chance.uniform(0.9, 1.1) for _ in range(20)]
-    return [{"object": name[0], "method": name[1], "rate": 100.0, "mean": v, "p50": v, "p95": v, "p99": v} for v in values]
+    return [
+        {"object": name[0], "method": name[1], "rate": 100.0, "mean": v, "p50": v, "p95": v, "p99": v} for v in values
+    ]
 
 
 def test_what_got_slower_is_worse_and_equal_runs_are_not():

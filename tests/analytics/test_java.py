@@ -11,7 +11,7 @@ from framework.errors import BadRequest
 def fake(directory, version):
     (directory / "bin").mkdir(parents=True)
     script = directory / "bin" / "java"
-    script.write_text(f'#!/bin/sh\necho \'openjdk version "{version}" 2025\' >&2\n')
+    script.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025' >&2\n")
     script.chmod(0o755)
     return directory
 

@@ -14,14 +14,14 @@ from framework.sim.oracle import Oracle
 from framework.trace.files import Trace
 from framework.trace.record import Header, Record, line
 
-_NAMES = re.compile(r'(?<![\w.])([noc])(\d+)(?=[@"/:#)\s])')
+_NAMES = re.compile(r'(?<![\w.])([noc]\d+(?:t\d+)?)(?=[@"/:#)\s])')
 _header = msgspec.json.Decoder(Header)
 _record = msgspec.json.Decoder(Record)
 
 
 def renamed(trace: Trace, prefix: str) -> Trace:
     """The same trace with ``prefix`` before every name of a node, an object or a client."""
-    texts = [_NAMES.sub(rf"{prefix}\1\2", line(item).decode()) for item in (trace.header, *trace.records)]
+    texts = [_NAMES.sub(rf"{prefix}\1", line(item).decode()) for item in (trace.header, *trace.records)]
     return Trace(_header.decode(texts[0]), [_record.decode(text) for text in texts[1:]])
 
 
@@ -66,13 +66,19 @@ def _leaves(records: list[Record]) -> list[tuple[int, int]]:
     """(deliver, end) positions of instances that send nothing."""
     senders = {r.sid for r in records if r.event == "send"}
     ends = {r.sid: n for n, r in enumerate(records) if r.event == "end"}
-    return [(n, ends[r.sid]) for n, r in enumerate(records) if r.event == "deliver" and r.sid in ends and r.sid not in senders]
+    return [
+        (n, ends[r.sid])
+        for n, r in enumerate(records)
+        if r.event == "deliver" and r.sid in ends and r.sid not in senders
+    ]
 
 
 def plant_swap(traces: list[Trace]) -> list[Trace] | None:
     """Two conflicting deliveries change places on one replica."""
     placed = {name: p for t in traces for name, p in t.header.objects.items()}
-    performed = [{(r.replica.partition("@")[0], r.invocation) for r in t.records if r.event == "deliver"} for t in traces]
+    performed = [
+        {(r.replica.partition("@")[0], r.invocation) for r in t.records if r.event == "deliver"} for t in traces
+    ]
     for at, trace in enumerate(traces):
         records = trace.records
         leaves = _leaves(records)
@@ -86,7 +92,9 @@ def plant_swap(traces: list[Trace]) -> list[Trace] | None:
                 keyless = x.footprint.keys is None or y.footprint.keys is None
                 if not keyless or x.footprint.readonly or y.footprint.readonly:
                     continue
-                if not any({(name, x.invocation), (name, y.invocation)} <= p for n, p in enumerate(performed) if n != at):
+                if not any(
+                    {(name, x.invocation), (name, y.invocation)} <= p for n, p in enumerate(performed) if n != at
+                ):
                     continue
                 fresh = list(records)
                 for one, other in ((a, b), (a_end, b_end)):
@@ -123,7 +131,11 @@ def plant_no_end(traces: list[Trace]) -> list[Trace] | None:
             if r.event == "receive" and r.complete and r.received and r.received[0][1] == "ok" and r.client:
                 replica = r.received[0][0]
                 for at, other in enumerate(traces):
-                    sids = {x.sid for x in other.records if x.event == "deliver" and (x.group, x.replica) == (r.group, replica)}
+                    sids = {
+                        x.sid
+                        for x in other.records
+                        if x.event == "deliver" and (x.group, x.replica) == (r.group, replica)
+                    }
                     rest = [x for x in other.records if not (x.event == "end" and x.sid in sids)]
                     if len(rest) < len(other.records):
                         return _copy(traces, at, rest)

@@ -1,0 +1,118 @@
+"""The Spark jobs and ``obo verify`` come to the same verdict on the same traces: clean runs, planted violations, and
+runs of a protocol with a rule switched off."""
+
+from collections import defaultdict
+
+import pytest
+
+from framework.analytics import lives, reading, tables, verdict
+from framework.sim.run import Options, run
+
+from ..sim.mutants import FOCUS, MUTANTS
+from .universe import PLANTS, is_stuck, oracle, write
+
+#: Seeds that show the violation soon; tests/sim/test_mutants.py looks for them.
+WRONG = {
+    "delivered before its predecessors": (0, 4),
+    "no agreement": (2, 3),
+    "conflicting requests not in stamp order": (0,),
+    "no ready condition": (0,),
+    "performed again when a copy arrives": (3,),
+    "siblings of a group forgotten": (18, 22),
+    "what is received is not merged": (),
+    "reads forgotten by their own instance": (0,),
+    "commit leaves nothing": (4,),
+    "a quorum with one answer less": (0,),
+}
+CLEAN = {"links": range(4), "all": range(6)}
+
+
+def planted():
+    """By name: the traces of a run, and what obo verify says of them."""
+    runs = {}
+    for level, seeds in CLEAN.items():
+        for seed in seeds:
+            traces = run(seed, Options(faults=level)).traces
+            runs[f"{level}{seed}x"] = traces
+            for name, plant in PLANTS.items():
+                changed = plant(traces) if level == "links" or seed == 4 else None
+                if changed is not None:
+                    runs[f"{level}{seed}{name}"] = changed
+    return runs
+
+
+def mutants(monkeypatch):
+    runs = {}
+    for number, (name, seeds) in enumerate(WRONG.items()):
+        owner, attribute, replacement = MUTANTS[name]
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, attribute, replacement)
+            for seed in seeds:
+                runs[f"mutant{number}s{seed}x"] = run(seed, Options(shape=FOCUS.get(name, {}))).traces
+    return runs
+
+
+@pytest.fixture(scope="module")
+def judged(spark, tmp_path_factory):
+    """(expected, found), by run and rule."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        runs = planted() | mutants(monkeypatch)
+    expected = {name: oracle(traces) for name, traces in runs.items()}
+    base = tmp_path_factory.mktemp("universe")
+    write(base / "run", runs)
+    read = reading.read(spark, base / "run")
+    who = lives.find(read)
+    made, staged = verdict.stage(spark, tables.stored(spark, tables.make(spark, read, who), base), base)
+    rows = []
+    for frame in verdict.local(spark, made, staged, who).values():
+        rows += frame.collect()
+    done = verdict.followed(spark, made, staged, 0.0, base)
+    rows += done.broken.collect()
+    assert done.open == 0
+    found = defaultdict(lambda: defaultdict(set))
+    for row in rows:
+        name = next(n for n in runs if row.node.startswith(n + "n"))
+        found[name][row.rule].add(row.text.replace(name, ""))
+    return expected, found
+
+
+def test_every_run_has_the_verdict_of_obo_verify(judged):
+    expected, found = judged
+    for name, told in expected.items():
+        mine = {rule for rule in told if rule in verdict.RULES}
+        if is_stuck(told):  # the oracle could not go on: what it says beyond that something is wrong is not the whole
+            assert found[name], f"{name}: {told}"
+        else:
+            assert set(found[name]) == mine, f"{name}: obo verify says {told}"
+
+
+def test_clean_runs_are_clean(judged):
+    expected, found = judged
+    clean = [name for name in expected if name.startswith(("links", "all")) and name.endswith("x")]
+    assert len(clean) == 10
+    assert not [name for name in clean if found[name]]
+
+
+@pytest.mark.parametrize(("plant", "rule"), [("swap", "A3"), ("twice", "A1"), ("lost", "P0 §3.2"), ("noend", "A1")])
+def test_planted_violations_are_found_by_both(judged, plant, rule):
+    expected, found = judged
+    runs = [name for name in expected if name.endswith(plant) and not (is_stuck(expected[name]) and plant == "swap")]
+    assert runs, "some run has room for it"
+    for name in runs:
+        assert rule in expected[name], f"{name}: obo verify does not see it"
+        assert rule in found[name], f"{name}: Spark does not see it"
+
+
+def test_mutants_break_every_rule(judged):
+    expected, found = judged
+    broken = {rule for name in expected if name.startswith("mutant") for rule in found[name]}
+    assert broken >= {"A1", "A2", "A3", "A4", "A7", "P0 §3.2"}
+
+
+def test_what_is_said_of_significant_order_is_the_same_word_for_word(judged):
+    expected, found = judged
+    for name, told in expected.items():
+        if not is_stuck(told):
+            assert {t.partition(" before ")[0] for t in found[name].get("A2", ())} == {
+                t.partition(" before ")[0] for t in told.get("A2", ())
+            }, name
