@@ -36,6 +36,7 @@ COMMANDS = (
     "sim",
     "verify",
     "fig9",
+    "load",
     "bench",
     "compile",
     "soak",
