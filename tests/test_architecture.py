@@ -46,6 +46,7 @@ LEVELS: dict[str, int] = {
     "analytics": 7,
     "testing": 7,
     "bench": 8,
+    "load": 8,
     "cli": 9,
 }
 

@@ -14,7 +14,7 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from framework.analytics import budget, clocks, compare, latency, lives, ratio, reading, tables, verdict
+from framework.analytics import budget, clocks, compare, groups, latency, ratio, reading, tables, verdict
 from framework.analytics.reading import Note, Run
 from framework.sim.oracle_views import named
 
@@ -95,7 +95,7 @@ def _analyze(work: _Work, run: Run, scratch: Path) -> Found:
     found.name, found.path, found.settings, found.notes = run.name, str(run.path), run.settings, run.notes
     found.whole = not run.cut and not any(note.count for note in run.notes)
     found.judged = bool(run.lives)
-    who = lives.find(run)
+    who = groups.find(run)
     _lives(work, run, who)
     work.step("tables: requests, instances, receipts")
     made = tables.stored(spark, tables.make(spark, run, who), scratch)
@@ -119,7 +119,7 @@ def _analyze(work: _Work, run: Run, scratch: Path) -> Found:
     return found
 
 
-def _lives(work: _Work, run: Run, who: lives.Lives) -> None:
+def _lives(work: _Work, run: Run, who: groups.Lives) -> None:
     found = work.found
     rows = []
     for one in run.lives:
@@ -193,7 +193,7 @@ def _round_width(width: float) -> float:
 
 
 def _verdict(
-    work: _Work, run: Run, made: tables.Tables, staged: verdict.Stage, who: lives.Lives, scratch: Path, slack: float
+    work: _Work, run: Run, made: tables.Tables, staged: verdict.Stage, who: groups.Lives, scratch: Path, slack: float
 ) -> None:
     spark, found = work.spark, work.found
     parts: list[DataFrame] = []

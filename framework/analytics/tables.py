@@ -15,7 +15,7 @@ import msgspec
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from framework.analytics.lives import Lives
+from framework.analytics.groups import Lives
 from framework.analytics.reading import Run
 
 

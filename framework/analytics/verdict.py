@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.analytics import alone, answers, flows, once, ratio, significant, states
+from framework.analytics.groups import Lives
 from framework.analytics.judged import VIOLATION, histories, own
-from framework.analytics.lives import Lives
 from framework.analytics.slots import lanes
 from framework.analytics.tables import Tables, store
 

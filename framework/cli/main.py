@@ -37,6 +37,7 @@ COMMANDS = (
     "verify",
     "analyze",
     "fig9",
+    "load",
     "bench",
     "compile",
     "soak",

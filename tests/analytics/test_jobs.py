@@ -5,7 +5,7 @@ import statistics
 
 import pytest
 
-from framework.analytics import budget, clocks, compare, latency, lives, reading, slots, tables, verdict, way
+from framework.analytics import budget, clocks, compare, groups, latency, reading, slots, tables, verdict, way
 from framework.footprint import Footprint, Relation
 
 from .small import three_calls
@@ -22,7 +22,7 @@ def made(spark, tmp_path_factory):
 def prepare(spark, base, traces):
     write(base / "run", {"": traces})
     run = reading.read(spark, base / "run")
-    who = lives.find(run)
+    who = groups.find(run)
     found, staged = verdict.stage(spark, tables.stored(spark, tables.make(spark, run, who), base), base)
     return run, who, found, staged
 

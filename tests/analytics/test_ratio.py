@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from framework.analytics import lives, ratio, reading, tables, verdict
+from framework.analytics import groups, ratio, reading, tables, verdict
 from framework.sim.fig9_count import MAIN, Counter
 from framework.sim.fig9_relation import relations
 from framework.sim.fig9_workload import Workload, traces
@@ -22,7 +22,7 @@ def counted(spark, tmp_path_factory):
     expected = {name: Counter(relations(happened)).tally(MAIN) for name, happened in runs.items()}
     write(base / "run", runs)
     run = reading.read(spark, base / "run")
-    who = lives.find(run)
+    who = groups.find(run)
     made, staged = verdict.stage(spark, tables.stored(spark, tables.make(spark, run, who), base), base)
     done = verdict.followed(spark, made, staged, 0.0, base)
     assert done.open == 0

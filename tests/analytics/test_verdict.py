@@ -5,7 +5,7 @@ from collections import defaultdict
 
 import pytest
 
-from framework.analytics import lives, reading, tables, verdict
+from framework.analytics import groups, reading, tables, verdict
 from framework.sim.run import Options, run
 
 from ..sim.mutants import FOCUS, MUTANTS
@@ -61,7 +61,7 @@ def judged(spark, tmp_path_factory):
     base = tmp_path_factory.mktemp("universe")
     write(base / "run", runs)
     read = reading.read(spark, base / "run")
-    who = lives.find(read)
+    who = groups.find(read)
     made, staged = verdict.stage(spark, tables.stored(spark, tables.make(spark, read, who), base), base)
     rows = []
     for frame in verdict.local(spark, made, staged, who).values():
