@@ -23,7 +23,7 @@ demo: $(READY)   ## a bank on three nodes: clients move money, a node is killed 
 	$(BIN)/obo demo
 
 test: $(READY)   ## all tests
-	$(BIN)/python -m pytest -n auto tests
+	$(BIN)/python -m pytest -n auto --dist loadgroup tests
 
 check: $(READY)  ## ruff, mypy --strict, architecture
 	$(BIN)/ruff check .

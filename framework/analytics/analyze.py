@@ -42,7 +42,7 @@ class Found(msgspec.Struct):
     undecided: int = 0
     lasted: dict[str, float] = {}  # seconds that each step of the analysis took
     start: float = 0.0
-    changes: list[tuple[float, str, int]] = []  # views
+    changes: list[tuple[float, str, int]] = []  # views: when (from the start), where, which
 
 
 class _Work:
@@ -115,6 +115,7 @@ def _analyze(work: _Work, run: Run, scratch: Path) -> Found:
     work.keep("heat_methods", budget.hot_methods(waits))
     if found.judged:
         _verdict(work, run, made, staged, who, scratch, clocks.slack(offsets))
+    found.changes = [(at - found.start, node, view) for at, node, view in found.changes]
     work.step("")
     return found
 
@@ -135,7 +136,7 @@ def _lives(work: _Work, run: Run, who: groups.Lives) -> None:
             found.whole = False
     found.rows["lives"] = rows
     found.start = min((w.first_at for w in who.written.values()), default=0.0)
-    found.changes = [(at - found.start, node, view) for at, node, view in who.changes]
+    found.changes = list(who.changes)
     found.seconds = run.clients is not None or found.start > 1e8
 
 

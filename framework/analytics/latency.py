@@ -23,7 +23,7 @@ def calls(run: Run, tables: Tables) -> DataFrame:
     latency."""
     if run.clients is not None:
         taken: DataFrame = run.clients.where("phase != 'warmup'")
-        latency = F.when(F.col("kind") != "oneway", F.col("done") - F.col("intended"))
+        latency = F.when(F.col("kind") != "oneway", F.col("done") - F.col("due"))
         return taken.withColumnRenamed("intended", "due").withColumn("latency", latency)
     receipts = (
         tables.receipts.where("client != ''")

@@ -110,7 +110,7 @@ def _line(x: Axis, y: Axis, line: Line) -> str:
         points = " ".join(f"{_x(x, a)},{_y(y, b)}" for a, b in line.points)
         out += f'<polyline class="line {colour} {line.style}" points="{points}"/>'
     if line.style == "dots" or len(line.points) <= 40:
-        radius = 5 if line.style == "dots" else 2.5
+        radius = 5 if line.style == "dots" or len(line.points) == 1 else 2.5
         hollow = " hollow" if line.style == "dots" else ""
         for a, b in line.points:
             tip = f"<title>{escape(line.name)}: {escape(x.text(a))}, {escape(y.text(b))}</title>"
@@ -157,7 +157,7 @@ def heat(
 ) -> str:
     """A map: the darker, the more. An empty field means nothing happened there."""
     left, top, cell = 150, 84, 34
-    width = max(30.0, min(90.0, (WIDTH - left - 10) / max(len(columns), 1)))
+    width = max(30.0, min(90.0, (WIDTH - left - 70) / max(len(columns), 1)))  # room for the last heading
     most = max(values.values(), default=1.0) or 1.0
     body = []
     for k, name in enumerate(columns):

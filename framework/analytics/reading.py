@@ -236,6 +236,7 @@ def _told(settings: dict[str, Any], lives: Sequence[Life], clients: Sequence[Pat
     end = str(settings.get("end", settings.get("ended", settings.get("run", {}).get("ended", "complete"))))
     if settings and not re.match("complete", end):
         found.append(Note(f"the run did not end as planned: {end}", "run.toml"))
+    found += [Note(str(problem), "run.toml") for problem in settings.get("problems", ())]
     if not lives:
         found.append(Note("no traces: only what clients saw can be analysed", "traces"))
     if not clients:

@@ -3,12 +3,18 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from framework.analytics.analyze import Found, Tell, analyze
 from framework.analytics.compare import differences
 from framework.analytics.report import html
-from framework.errors import BadRequest
+from framework.errors import BadRequest, OboError
+
+
+class AnalysisFailed(OboError):
+    """Spark could not go on: no disk, no memory, a worker that is gone."""
 
 
 def work(spark: SparkSession, paths: Sequence[Path], out: Path, tell: Tell = lambda _: None) -> list[Found]:
@@ -17,7 +23,13 @@ def work(spark: SparkSession, paths: Sequence[Path], out: Path, tell: Tell = lam
         (out / "report.html").touch()
     except OSError as error:
         raise BadRequest(f"--out {out}: {error.strerror}; name a directory that can be written") from None
-    found = [analyze(spark, path, out if len(paths) == 1 else out / str(n), tell) for n, path in enumerate(paths, 1)]
+    try:
+        found = [
+            analyze(spark, path, out if len(paths) == 1 else out / str(n), tell) for n, path in enumerate(paths, 1)
+        ]
+    except (PySparkException, Py4JError) as error:
+        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise AnalysisFailed(f"Spark gave up: {first}") from error
     compared = differences(found[0].rows["stretches"], found[1].rows["stretches"]) if len(found) == 2 else []
     tell("writing the report")
     (out / "report.html").write_text(html(found, compared), encoding="utf-8")
