@@ -4,20 +4,21 @@ Both by windows over lanes (framework.analytics.slots): of a call, the window se
 where one is out of place are pairs made.
 """
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from framework.analytics.judged import footprint, histories, own, violation, within
-from framework.analytics.slots import clash, earlier, lanes
+from framework.analytics.slots import clash, earlier
+from framework.analytics.slots import lanes as in_lanes
 from framework.analytics.tables import Tables
 
 _NEVER = 9_000_000_000_000_000_000
 
 
-def overlaps(tables: Tables) -> DataFrame:
+def overlaps(tables: Tables, lanes: DataFrame) -> DataFrame:
     """A4: an instance that started while one that conflicts with it was running, but for those that waited for it."""
     calls = own(tables).withColumn("until", F.coalesce("end_i", F.lit(_NEVER)))
-    rows = lanes(calls, tables.conflicts)
+    rows = lanes.withColumn("until", F.coalesce("end_i", F.lit(_NEVER)))
     late = rows.withColumn("before", earlier(rows, ["place"], "start_i", F.col("until"))).where("before > start_i")
     late = late.select("place", "node", "object", "invocation", "method", "keys", "start_i", "slot", "lane").distinct()
     other = calls.select(
@@ -60,7 +61,7 @@ def reversed_pairs(tables: Tables) -> DataFrame:
     """A3: conflicting requests that two places delivered in different orders. Acts are compared, so that the parts of a
     pcast have one order on all its objects."""
     both = _at_two_places(tables)
-    rows = lanes(both, tables.conflicts)
+    rows = in_lanes(both, tables.conflicts)
     value = F.when(F.col("b_own"), F.col("b_order"))  # of what both adopted, the donor is asked
     wrong = rows.withColumn("before", earlier(rows, ["place", "b_place"], "order", value))
     wrong = wrong.where("not adopted and before > b_order")
@@ -96,11 +97,10 @@ def _at_two_places(tables: Tables) -> DataFrame:
     copies of a call that changes something count as one; else it must be this very request (oracle: _common)."""
     facts = F.broadcast(tables.places.select("place", "final", "history", "fallen_back"))
     done = histories(tables).join(facts, "place").where("not fallen_back")
-    sent = tables.moves.where("sent_i is not null").groupBy("group").agg(F.collect_set("place").alias("sent_to"))
-    several = (
-        tables.moves.where("sent_i is not null").groupBy("act").agg(F.countDistinct("place").alias("n")).where("n > 1")
-    )
-    done = done.join(sent, "group").join(several.select("act"), "act", "left_semi")
+    done = done.select(
+        "act", "place", "node", "object", "invocation", "method", "keys", "order", "final", "readonly", "sent_to",
+        "history", "adopted",
+    )  # fmt: skip
     kept = ["place", "object", "method", "keys", "order", "final", "readonly", "sent_to", "history"]
     other = done.select("act", *[F.col(c).alias(f"b_{c}") for c in kept], (~F.col("adopted")).alias("b_own"))
     both = done.join(other, "act").where("place < b_place and history = b_history")
@@ -108,6 +108,17 @@ def _at_two_places(tables: Tables) -> DataFrame:
     def common(final: str, readonly: str, sent_to: str, place: str) -> Column:
         return (F.col(final) & ~F.col(readonly)) | F.array_contains(F.col(sent_to), F.col(place))
 
-    return both.where(
+    both = both.where(
         common("b_final", "readonly", "sent_to", "b_place") & common("final", "b_readonly", "b_sent_to", "place")
     )
+    return _moved(both.drop("sent_to", "b_sent_to", "history", "b_history", "final", "b_final", "b_readonly"))
+
+
+def _moved(both: DataFrame) -> DataFrame:
+    """Those that do not stand between the same others at both places. All pairs that are the other way round are among
+    them; where two places performed everything in one order, nothing is left to be looked at."""
+    way = Window.partitionBy("place", "b_place").orderBy("order")
+    highest = F.max("b_order").over(way.rangeBetween(Window.unboundedPreceding, -1))
+    lowest = F.min("b_order").over(way.rangeBetween(1, Window.unboundedFollowing))
+    rows = both.withColumns({"highest": highest, "lowest": lowest})
+    return rows.where("b_order < highest or b_order > lowest").drop("highest", "lowest")

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from framework.analytics import budget, clocks, compare, groups, latency, ratio, reading, tables, verdict
 from framework.analytics.reading import Note, Run
@@ -63,14 +64,28 @@ class _Work:
             self.tell(name)
 
     def keep(self, name: str, frame: DataFrame, most: int = MOST_ROWS) -> list[dict[str, Any]]:
-        """Writes a result table, and takes its first rows for the report."""
-        path = str(self.out / "tables" / name)
-        frame.coalesce(1).write.mode("overwrite").parquet(path)
-        written = self.spark.read.schema(frame.schema).parquet(path)
-        rows = [r.asDict(recursive=True) for r in written.limit(most).collect()]
-        self.found.totals[name] = len(rows) if len(rows) < most else written.count()
-        self.found.rows[name] = rows
-        return rows
+        """Writes a result table, and takes its first rows for the report. Small ones are written here: a job of Spark
+        for a file of a few rows takes longer than making them."""
+        path = self.out / "tables" / name
+        rows = [r.asDict(recursive=True) for r in frame.limit(most + 1).collect()]
+        if len(rows) <= most:
+            _write_small(path, rows, frame.schema)
+            self.found.totals[name] = len(rows)
+        else:
+            frame.coalesce(1).write.mode("overwrite").parquet(str(path))
+            self.found.totals[name] = self.spark.read.parquet(str(path)).count()
+        self.found.rows[name] = rows[:most]
+        return rows[:most]
+
+
+def _write_small(path: Path, rows: list[dict[str, Any]], schema: StructType) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows, to_arrow_schema(schema)), path / "part-00000.parquet", compression="zstd")
 
 
 def analyze(spark: SparkSession, path: Path, out: Path, tell: Tell = lambda _: None) -> Found:
@@ -98,7 +113,8 @@ def _analyze(work: _Work, run: Run, scratch: Path) -> Found:
     who = groups.find(run)
     _lives(work, run, who)
     work.step("tables: requests, instances, receipts")
-    made = tables.stored(spark, tables.make(spark, run, who), scratch)
+    made = tables.make(spark, run, who, scratch)
+    work.step("tables: histories, answers, conflicts")
     made, staged = verdict.stage(spark, made, scratch)
     work.step("clocks")
     least = {(r.a, r.b): r.least for r in clocks.delays(made, staged.answers, run.clients).collect()}

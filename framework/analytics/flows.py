@@ -16,11 +16,12 @@ sent, so there is little to follow; what is followed is exact.
 from collections.abc import Callable
 
 import msgspec
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from framework.analytics.judged import histories
 from framework.analytics.tables import Tables
+from framework.footprint import AGAINST
 
 MOST_ROUNDS = 40
 _ENDLESS = 9_000_000_000_000_000_000
@@ -68,24 +69,25 @@ def moved(tables: Tables) -> DataFrame:
 def heirs(tables: Tables, lanes: DataFrame, width: float) -> tuple[DataFrame, DataFrame]:
     """(givers, takers) of inheritance, by lane. A giver has committed and left a trace: it changes something, or has
     sent or received. Takers are found by lane and by a slice of time of this width."""
-    acted = tables.sends.select("sid").distinct().withColumn("acted", F.lit(True))
+    acted = tables.sends.where("client = ''").select("sid").distinct().withColumn("acted", F.lit(True))
     done = histories(tables).where("end_i is not null and committed").join(acted, "sid", "left")
-    done = done.where("acted or not readonly").select(
-        "place",
-        "sid",
-        "adopted",
-        F.when(F.col("adopted"), F.lit(0)).otherwise(F.col("end_i")).alias("from_i"),
-        "end_at",
-    )
+    since = F.when(F.col("adopted"), F.lit(0)).otherwise(F.col("end_i")).alias("from_i")
+    done = done.where("acted or not readonly").select("place", "sid", "adopted", since, "end_at")
+    mine = lanes.select("sid", "slot", "lane", F.col("side").alias("g_side"), F.col("mode").alias("g_mode"))
     slice_ = F.floor(F.col("start_at") / F.lit(width)).alias("slice")
     takers = lanes.select("place", "slot", "lane", "side", "mode", "alike", "sid", "start_i", "start_at", slice_)
-    return done, takers
+    return done.join(mine, "sid"), takers
 
 
 def reach(
-    spark: SparkSession, seeds: DataFrame, ways: DataFrame, givers: DataFrame, lanes: DataFrame,
-    takers: DataFrame, width: float, most: int = MOST_ROUNDS, tell: Callable[[str], None] = lambda _: None,
-) -> Reached:  # fmt: skip
+    seeds: DataFrame,
+    ways: DataFrame,
+    givers: DataFrame,
+    takers: DataFrame,
+    width: float,
+    most: int = MOST_ROUNDS,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Reached:
     """Seeds: key, sid, since, until (time up to which it matters)."""
     limits = seeds.groupBy("key").agg(F.max("until").alias("until")).localCheckpoint()
     known = seeds.groupBy("key", "sid").agg(F.min("since").alias("since")).localCheckpoint()
@@ -95,7 +97,7 @@ def reach(
         todo = fresh.join(limits, "key")
         by_message = todo.join(ways, todo.sid == ways.src).where((ways.upto >= todo.since) & (ways.at <= todo.until))
         steps = by_message.select("key", F.col("dst").alias("sid"), ways.since.alias("since"))
-        found = steps.unionByName(_inherited(todo, givers, lanes, takers, width))
+        found = steps.unionByName(_inherited(todo, givers, takers, width))
         found = found.groupBy("key", "sid").agg(F.min("since").alias("since"))
         old = known.select("key", "sid", F.col("since").alias("before"))
         fresh = found.join(old, ["key", "sid"], "left").where("before is null or since < before")
@@ -109,25 +111,12 @@ def reach(
     return Reached(known, rounds, still)
 
 
-def _inherited(todo: DataFrame, givers: DataFrame, lanes: DataFrame, takers: DataFrame, width: float) -> DataFrame:
+def _inherited(todo: DataFrame, givers: DataFrame, takers: DataFrame, width: float) -> DataFrame:
     """From instances that ended, to those that start later in one of their lanes."""
-    from framework.footprint import AGAINST
-
-    ended = todo.join(givers, "sid").where("end_at <= until and since <= if(adopted, since, from_i)")
-    rows = lanes.select("sid", "object", "slot", "lane", "side", "mode", "alike")
-    rows = ended.join(rows, "sid").withColumn(
-        "slice", F.explode(F.sequence(F.floor(F.col("end_at") / width), F.floor(F.col("until") / width)))
-    )
-    rows = rows.select(
-        "key",
-        "place",
-        "slot",
-        "lane",
-        "slice",
-        "from_i",
-        "until",
-        F.col("side").alias("g_side"),
-        F.col("mode").alias("g_mode"),
+    ended = todo.join(givers, "sid").where("end_at <= until and (adopted or since <= from_i)")
+    slices = F.sequence(F.floor(F.col("end_at") / width), F.floor(F.col("until") / width))
+    rows = ended.select(
+        "key", "place", "slot", "lane", "from_i", "until", "g_side", "g_mode", F.explode(slices).alias("slice")
     )
     met = rows.join(takers, ["place", "slot", "lane", "slice"]).where(
         "start_i > from_i and start_at <= until and (alike or side != g_side)"

@@ -53,6 +53,7 @@ def own(tables: Tables) -> DataFrame:
         "agree_i",
         "agree_at",
         "sent_view",
+        "sent_to",
     )
 
 

@@ -38,6 +38,7 @@ def copies(tables: Tables) -> DataFrame:
     facts = F.broadcast(tables.places.select("place", "torn"))
     done = (
         histories(tables)
+        .join(tables.copies.select("place", "invocation").distinct(), ["place", "invocation"], "left_semi")
         .groupBy("place", "invocation")
         .agg(F.min(F.when(F.col("adopted"), F.lit(0)).otherwise(F.col("start_i"))).alias("done_i"))
     )

@@ -5,6 +5,8 @@ A session in this process needs a JVM of 600 MB and some 10 s. ``master`` is loc
 
 import logging
 import os
+import re
+import socket
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -74,6 +76,7 @@ def start(master: str, memory: str, scratch: Path, extra: Mapping[str, str] | No
     except ImportError:
         raise BadRequest("the analysis needs Spark: pip install 'obo[analytics]'") from None
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    _reachable(master)
     if not submitted:
         os.environ["JAVA_HOME"] = str(java.needed().home)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns, and may choose one that is not reachable
@@ -91,6 +94,19 @@ def start(master: str, memory: str, scratch: Path, extra: Mapping[str, str] | No
         except Exception as error:
             raise BadRequest(f"Spark does not start on {master}: {_first_line(error)}") from error
     return spark
+
+
+def _reachable(master: str) -> None:
+    """Spark itself would try for minutes."""
+    found = re.fullmatch(r"spark://([^:,/]+):(\d+)", master)
+    if found is None:
+        if master.startswith("spark://") and "," not in master:
+            raise BadRequest(f"{master}: write spark://HOST:PORT")
+        return
+    try:
+        socket.create_connection((found[1], int(found[2])), timeout=10).close()
+    except OSError as error:
+        raise BadRequest(f"no Spark master at {found[1]}:{found[2]}: {error.strerror or error}") from None
 
 
 def _network(master: str) -> dict[str, str]:

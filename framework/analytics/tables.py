@@ -36,16 +36,21 @@ class Tables(msgspec.Struct):
     history: DataFrame | None = None  # judged.histories, when it was written
 
 
-def make(spark: SparkSession, run: Run, lives: Lives) -> Tables:
+def make(spark: SparkSession, run: Run, lives: Lives, directory: Path | None = None) -> Tables:
+    """With a ``directory`` the big ones are written there, each once, so that no job makes them again."""
+
+    def kept(name: str, frame: DataFrame) -> DataFrame:
+        return frame if directory is None else store(spark, frame, directory / name)
+
     events = run.events
-    performed = _performed(events)
-    sends = _sends(events)
-    receipts = _receipts(events)
+    sends = kept("sends", _sends(events))
+    performed = kept("performed", _performed(events))
+    steps = _steps(events)
     return Tables(
-        moves=_moves(events, requests(sends, lives), performed),
+        moves=kept("moves", _moves(requests(sends, lives), performed, steps)),
         performed=performed,
         sends=sends,
-        receipts=receipts,
+        receipts=kept("receipts", _receipts(events)),
         copies=events.where("event = 'duplicate'").select(_place(), "node", "life", "i", "group", "invocation"),
         ends=events.where("event = 'end'").select("node", "life", "i", "sid", "replica", "invocation"),
         states=events.where("event = 'state'").select(_place(), "node", "life", "i", "digest"),
@@ -56,17 +61,9 @@ def make(spark: SparkSession, run: Run, lives: Lives) -> Tables:
     )
 
 
-def stored(spark: SparkSession, tables: Tables, directory: Path) -> Tables:
-    """The same with the big ones written once, so that no job makes them again."""
-    made = {}
-    for name in ("sends", "receipts", "performed", "moves"):
-        made[name] = store(spark, getattr(tables, name), directory / name)
-    return msgspec.structs.replace(tables, **made)
-
-
 def store(spark: SparkSession, frame: DataFrame, path: Path) -> DataFrame:
     """The same rows, written once and read from there."""
-    frame.write.mode("overwrite").parquet(str(path))
+    frame.write.mode("overwrite").option("compression", "lz4").parquet(str(path))
     return spark.read.schema(frame.schema).parquet(str(path))
 
 
@@ -104,13 +101,23 @@ def _performed(events: DataFrame) -> DataFrame:
         F.col("i").alias("start_i"),
         F.col("at").alias("start_at"),
     )
-    nth = F.row_number().over(Window.partitionBy("place", "invocation").orderBy("start_i"))
     ends = (
         events.where("event = 'end'")
         .groupBy("node", "life", "sid")
         .agg(F.min("i").alias("end_i"), F.min("at").alias("end_at"), F.min_by("committed", "i").alias("committed"))
     )
-    return starts.withColumn("nth", nth).join(ends, ["node", "life", "sid"], "left")
+    return _counted(starts).join(ends, ["node", "life", "sid"], "left")
+
+
+def _counted(starts: DataFrame) -> DataFrame:
+    """With ``nth``. Hardly any call is performed again: only those are sorted."""
+    key = ["place", "invocation"]
+    several = starts.groupBy(*key).count().where("count > 1").select(*key)
+    nth = F.row_number().over(Window.partitionBy(*key).orderBy("start_i"))
+    again = starts.join(several, key, "left_semi").withColumn("nth", nth)
+    later = F.broadcast(again.where("nth > 1").select("node", "life", "start_i", "nth"))
+    counted = starts.join(later, ["node", "life", "start_i"], "left")
+    return counted.withColumn("nth", F.coalesce("nth", F.lit(1)))
 
 
 def _sends(events: DataFrame) -> DataFrame:
@@ -140,7 +147,13 @@ def life_at(node: Column, view: Column, lives: Lives) -> Column:
 
 def requests(sends: DataFrame, lives: Lives) -> DataFrame:
     """One row for each destination of each group: which part it gets, and the invocation id of that part."""
-    rows = sends.select("*", F.explode("dests").alias("dest")).withColumns(
+
+    def place(dest: Column) -> Column:
+        life = life_at(F.substring_index(dest["replica"], "@", -1), F.col("view"), lives)
+        return F.when(life == 1, dest["replica"]).otherwise(F.concat(dest["replica"], F.lit("#"), life.cast("string")))
+
+    rows = sends.withColumn("sent_to", F.transform("dests", place))
+    rows = rows.select("*", F.explode("dests").alias("dest")).withColumns(
         {
             "dest_replica": F.col("dest.replica"),
             "object": F.substring_index("dest.replica", "@", 1),
@@ -163,26 +176,27 @@ def requests(sends: DataFrame, lives: Lives) -> DataFrame:
         F.col("at").alias("sent_at"), F.col("view").alias("sent_view"), "client", "kind", "transmission", "receipt",
         F.size("parts").alias("of_parts"), "entries", F.col("footprint.method").alias("sent_method"),
         F.col("footprint.keys").alias("sent_keys"), F.col("footprint.readonly").alias("sent_readonly"),
-        F.array_contains("waived", F.col("dest_replica")).alias("is_waived"),
+        F.array_contains("waived", F.col("dest_replica")).alias("is_waived"), "sent_to",
     )  # fmt: skip
 
 
-def _moves(events: DataFrame, sent: DataFrame, performed: DataFrame) -> DataFrame:
+def _steps(events: DataFrame) -> DataFrame:
+    """When a request arrived at a place, got a proposal, was agreed on."""
+
     def first(event: str, column: str) -> Column:
         return F.min(F.when(F.col("event") == event, F.col(column)))
 
-    steps = (
-        events.where("event in ('arrive', 'propose', 'agree')")
-        .select(_place(), "group", "event", "i", "at")
-        .groupBy("place", "group")
-        .agg(
-            first("arrive", "i").alias("arrive_i"),
-            first("arrive", "at").alias("arrive_at"),
-            first("propose", "at").alias("propose_at"),
-            first("agree", "i").alias("agree_i"),
-            first("agree", "at").alias("agree_at"),
-        )
+    rows = events.where("event in ('arrive', 'propose', 'agree')").select(_place(), "group", "event", "i", "at")
+    return rows.groupBy("place", "group").agg(
+        first("arrive", "i").alias("arrive_i"),
+        first("arrive", "at").alias("arrive_at"),
+        first("propose", "at").alias("propose_at"),
+        first("agree", "i").alias("agree_i"),
+        first("agree", "at").alias("agree_at"),
     )
+
+
+def _moves(sent: DataFrame, performed: DataFrame, steps: DataFrame) -> DataFrame:
     started = performed.where("nth = 1").select(
         "place", "group", "invocation", "sid", "view", "method", "keys", "readonly", "way", "start_i", "start_at",
         "end_i", "end_at", "committed",

@@ -32,7 +32,10 @@ def stage(spark: SparkSession, tables: Tables, directory: Path) -> tuple[Tables,
     """Also the tables, with their histories written."""
     tables = msgspec.structs.replace(tables, history=store(spark, histories(tables), directory / "history"))
     told = store(spark, answers.answers(tables), directory / "answers")
-    return tables, Stage(told, store(spark, lanes(own(tables), tables.conflicts), directory / "lanes"))
+    return tables, Stage(
+        told,
+        store(spark, lanes(own(tables).drop("sent_to", "act", "sent_view"), tables.conflicts), directory / "lanes"),
+    )
 
 
 def local(spark: SparkSession, tables: Tables, staged: Stage, lives: Lives) -> dict[str, DataFrame]:
@@ -53,7 +56,7 @@ def local(spark: SparkSession, tables: Tables, staged: Stage, lives: Lives) -> d
         "A1 answers without an end": answers.unanswered(staged.answers),
         "P0 §3.2 receipts": answers.incomplete(tables),
         "A3 one order": alone.reversed_pairs(tables),
-        "A4 mutual exclusion": alone.overlaps(tables),
+        "A4 mutual exclusion": alone.overlaps(tables, staged.lanes),
         "A4 states": alone.given_away(tables, snapshots),
         "A4 answers": answers.contradicted(staged.answers),
         "A7 no state yet": states.before_a_state(tables),
@@ -95,10 +98,11 @@ def followed(
     width = _width(begin, tables)
     ways = store(spark, flows.edges(tables, staged.answers), directory / "ways")
     givers, takers = flows.heirs(tables, staged.lanes, width)
+    givers = store(spark, givers, directory / "givers")
     number = found.count()
     keys = begin.select("key").distinct().count()
     tell(f"following {number} requests that were overtaken, {keys - number} neighbours")
-    reached = flows.reach(spark, begin, ways, givers, staged.lanes, takers, width, tell=tell)
+    reached = flows.reach(begin, ways, givers, takers, width, tell=tell)
     broken = significant.broken(found, reached.known, tables)
     return Followed(broken, ratio.decided(pairs, reached.known), share, number, reached.rounds, reached.open)
 

@@ -23,7 +23,7 @@ def prepare(spark, base, traces):
     write(base / "run", {"": traces})
     run = reading.read(spark, base / "run")
     who = groups.find(run)
-    found, staged = verdict.stage(spark, tables.stored(spark, tables.make(spark, run, who), base), base)
+    found, staged = verdict.stage(spark, tables.make(spark, run, who, base), base)
     return run, who, found, staged
 
 
@@ -99,7 +99,7 @@ def test_time_budget_worked_out_by_hand(made):
         "from_node": None,
     }
     bob = {p: rows["bob/1"][p] for p in budget.PARTS}
-    assert bob["agreement_slow"] == PART(1.2) and bob["agreement_fast"] == 0.0
+    assert bob["agreement_slow"] == PART(0.6) and bob["agreement_fast"] == 0.0
     assert bob["waiting"] == PART(0.7)
     assert sum(v for v in bob.values() if v is not None) == PART(5.5), "the parts add up to the latency"
     assert all(r.negative == 0 for r in rows.values())

@@ -23,7 +23,7 @@ def counted(spark, tmp_path_factory):
     write(base / "run", runs)
     run = reading.read(spark, base / "run")
     who = groups.find(run)
-    made, staged = verdict.stage(spark, tables.stored(spark, tables.make(spark, run, who), base), base)
+    made, staged = verdict.stage(spark, tables.make(spark, run, who, base), base)
     done = verdict.followed(spark, made, staged, 0.0, base)
     assert done.open == 0
     found = {}

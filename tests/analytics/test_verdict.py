@@ -62,7 +62,7 @@ def judged(spark, tmp_path_factory):
     write(base / "run", runs)
     read = reading.read(spark, base / "run")
     who = groups.find(read)
-    made, staged = verdict.stage(spark, tables.stored(spark, tables.make(spark, read, who), base), base)
+    made, staged = verdict.stage(spark, tables.make(spark, read, who, base), base)
     rows = []
     for frame in verdict.local(spark, made, staged, who).values():
         rows += frame.collect()
