@@ -13,112 +13,59 @@ PART_NAMES = (
 )  # fmt: skip
 
 
+#: Fields of a table and their headings, as ``field=heading`` or, where both are the same, ``field``.
+_SUMMARY = "calls errors rate mean p50 p95 p99 p999=p99.9 max"
+_TABLES = (
+    ("violations", "Violations", "rule place=where invocation=call text=what"),
+    ("calls", "Calls by method", f"object method {_SUMMARY}"),
+    ("calls_by", "Calls by what they are", f"what=by value {_SUMMARY}"),
+    ("errors", "Errors", "status=error object method calls invocation=first example=which_says"),
+    (
+        "budget",
+        "Where the time went: mean, by method",
+        f"object method calls slow {' '.join(PARTS)} negative=negative,_left_out",
+    ),
+    ("heat", "Conflicts that cost most waiting", "object method waits_for key times waited longest"),
+    (
+        "ratio",
+        "Messages: ordered against not",
+        "ucast conflict_ratio messages needed=order_needed conflicting=of_them_by_conflict not_ordered=not_ordered,_%",
+    ),
+    (
+        "imposed",
+        "What the protocol did to order requests",
+        "object method delivered fast=agreed_fast slow=agreed_slow not_agreed=no_agreement with_context",
+    ),
+    ("clocks", "Clocks", "node=clock of=against offset=ahead_by error=±_at_most steady"),
+    ("lives", "Traces", "life records missing ended"),
+)
+_SHOWN = 25  # rows
+
+
 def tables(found: Found) -> str:
-    show = lambda field, value: _cell(found, field, value)  # noqa: E731
-    summary = [
-        ("calls", "calls"),
-        ("errors", "errors"),
-        ("rate", "per " + unit(found)),
-        ("mean", "mean"),
-        ("p50", "p50"),
-        ("p95", "p95"),
-        ("p99", "p99"),
-        ("p999", "p99.9"),
-        ("max", "max"),
-    ]
-    wanted = [
-        ("violations", "Violations", [("rule", "rule"), ("place", "where"), ("invocation", "call"), ("text", "what")]),
-        ("calls", "Calls by method", [("object", "object"), ("method", "method"), *summary]),
-        ("calls_by", "Calls by what they are", [("what", "by"), ("value", "value"), *summary]),
-        (
-            "errors",
-            "Errors",
-            [
-                ("status", "error"),
-                ("object", "object"),
-                ("method", "method"),
-                ("calls", "calls"),
-                ("invocation", "first"),
-                ("example", "which says"),
-            ],
-        ),
-        (
-            "budget",
-            "Where the time went: mean, by method",
-            [
-                ("object", "object"),
-                ("method", "method"),
-                ("calls", "calls"),
-                ("slow", "slow"),
-                *zip(PARTS, PART_NAMES, strict=True),
-                ("negative", "negative, left out"),
-            ],
-        ),
-        (
-            "heat",
-            "Conflicts that cost most waiting",
-            [
-                ("object", "object"),
-                ("method", "method"),
-                ("waits_for", "waits for"),
-                ("key", "key"),
-                ("times", "times"),
-                ("waited", "waited"),
-                ("longest", "longest"),
-            ],
-        ),
-        (
-            "ratio",
-            "Messages: ordered against not",
-            [
-                ("ucast", "ucast"),
-                ("conflict_ratio", "conflict ratio"),
-                ("messages", "messages"),
-                ("needed", "order needed"),
-                ("conflicting", "of them by conflict"),
-                ("not_ordered", "not ordered, %"),
-            ],
-        ),
-        (
-            "imposed",
-            "What the protocol did to order requests",
-            [
-                ("object", "object"),
-                ("method", "method"),
-                ("delivered", "delivered"),
-                ("fast", "agreed fast"),
-                ("slow", "agreed slow"),
-                ("not_agreed", "no agreement"),
-                ("with_context", "with context"),
-            ],
-        ),
-        (
-            "clocks",
-            "Clocks",
-            [
-                ("node", "clock"),
-                ("of", "against"),
-                ("offset", "ahead by"),
-                ("error", "± at most"),
-                ("steady", "steady"),
-            ],
-        ),
-        ("lives", "Traces", [("life", "life"), ("records", "records"), ("missing", "missing"), ("ended", "ended")]),
-    ]
     parts = ["<h2>Tables</h2>"]
-    for name, heading, columns in wanted:
+    for name, heading, fields in _TABLES:
         rows = found.rows.get(name, [])
-        if not rows:
-            continue
-        most = rows[:25]
-        total = found.totals.get(name, len(rows))
-        more = (
-            f'<p class="soft">The first {len(most)} of {total}; all are in tables/{name}.</p>'
-            if total > len(most)
-            else ""
-        )
-        parts.append(f"<h3>{escape(heading)}</h3>{plot.table(columns, most, show)}{more}")
+        if rows:
+            columns = [_column(found, field) for field in fields.split()]
+            shown = plot.table(columns, rows[:_SHOWN], lambda field, value: _cell(found, field, value))
+            total = found.totals.get(name, len(rows))
+            more = (
+                f'<p class="soft">The first {_SHOWN} of {total}; all are in tables/{name}.</p>'
+                if total > _SHOWN
+                else ""
+            )
+            parts.append(f"<h3>{escape(heading)}</h3>{shown}{more}")
     return "".join(parts)
+
+
+def _column(found: Found, text: str) -> tuple[str, str]:
+    field, _, heading = text.partition("=")
+    if field == "rate":
+        heading = f"per {unit(found)}"
+    elif field in PARTS:
+        heading = PART_NAMES[PARTS.index(field)]
+    return field, (heading or field).replace("_", " ")
 
 
 _TIMES = {"mean", "p50", "p90", "p95", "p99", "p999", "max", "waited", "longest", "offset", "error", *PARTS}

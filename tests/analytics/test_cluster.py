@@ -1,4 +1,5 @@
-"""A real standalone master with two workers on loopback: ``obo analyze --master spark://…``, and spark-submit with a wheel.
+"""A real standalone master with two workers on loopback: ``obo analyze --master spark://…``, and spark-submit with a
+wheel.
 
 Takes a minute, most of it JVMs that start; so it runs only where it is asked for: OBO_TEST_CLUSTER=1.
 """
@@ -134,10 +135,24 @@ def test_spark_submit_with_a_wheel(master, run, tmp_path):
     subprocess.run(wheel, check=True, timeout=300, capture_output=True)
     (built,) = tmp_path.glob("obo-*.whl")
     words = [
-        spark_home() / "bin" / "spark-submit", "--master", master, "--conf", "spark.driver.host=127.0.0.1", "--conf",
-        "spark.driver.bindAddress=127.0.0.1", "--executor-memory", "512m", "--executor-cores", "1", "--py-files", built,
-        ROOT / "framework" / "analytics" / "submit.py", run, "--out", tmp_path / "out",
-    ]  # fmt: skip
+        spark_home() / "bin" / "spark-submit",
+        "--master",
+        master,
+        "--conf",
+        "spark.driver.host=127.0.0.1",
+        "--conf",
+        "spark.driver.bindAddress=127.0.0.1",
+        "--executor-memory",
+        "512m",
+        "--executor-cores",
+        "1",
+        "--py-files",
+        built,
+        ROOT / "framework" / "analytics" / "submit.py",
+        run,
+        "--out",
+        tmp_path / "out",
+    ]
     done = subprocess.run(
         list(map(str, words)), cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False, env=environment()
     )

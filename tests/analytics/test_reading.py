@@ -51,7 +51,7 @@ def test_another_version_is_refused(spark, lines):
 def test_files_of_different_runs_are_refused(spark, lines):
     path = lines / "n2.jsonl"
     path.write_bytes(path.read_bytes().replace(b'["deposit","deposit"]', b'["deposit","balance"]', 1))
-    with pytest.raises(BadTrace, match="says otherwise than .* about bank: traces of different runs"):
+    with pytest.raises(BadTrace, match=r"says otherwise than .* about bank: traces of different runs"):
         reading.read(spark, lines)
 
 
@@ -79,7 +79,7 @@ def test_foreign_columns_are_refused(spark, parquet):
 
     path = parquet / "traces" / "n1" / "part-00000.parquet"
     pq.write_table(pa.table({"i": [1], "else": ["x"]}), path)
-    with pytest.raises(BadTrace, match="columns differ .*: written by another version"):
+    with pytest.raises(BadTrace, match=r"columns differ .*: written by another version"):
         reading.read(spark, parquet)
 
 

@@ -17,8 +17,20 @@ EVIL = "<script>alert('x')</script>"
 
 
 def found(name="run", violations=0):
-    summary = {"calls": 120, "errors": 3, "rate": 40.0, "mean": 0.01, "p50": 0.009, "p90": 0.02, "p95": 0.03, "p99": 0.05,
-               "p999": 0.06, "max": 0.07, "first": 0.0, "last": 3.0}  # fmt: skip
+    summary = {
+        "calls": 120,
+        "errors": 3,
+        "rate": 40.0,
+        "mean": 0.01,
+        "p50": 0.009,
+        "p90": 0.02,
+        "p95": 0.03,
+        "p99": 0.05,
+        "p999": 0.06,
+        "max": 0.07,
+        "first": 0.0,
+        "last": 3.0,
+    }
     rows = {
         "lives": [
             {"life": "n1", "records": 1000, "missing": 0, "ended": "stopped"},
@@ -28,23 +40,56 @@ def found(name="run", violations=0):
         "calls_by": [{"what": "kind", "value": "sync", **summary}],
         "over_time": [{"t": n / 10, **summary, "rate": 30.0 + n} for n in range(60)],
         "distribution": [{"object": "bank", "method": "deposit", "bucket": b, "calls": 10} for b in range(-25, -10)],
-        "budget": [{"object": "bank", "method": "deposit", "calls": 9, "slow": 1, "negative": 2, **dict.fromkeys(PARTS, 0.001)}],
-        "heat": [{"object": "bank", "method": "deposit", "waits_for": "balance", "key": "ann", "times": 3, "waited": 0.5, "longest": 0.2}],
-        "heat_methods": [{"object": "bank", "method": "deposit", "waits_for": "balance", "times": 3, "waited": 0.5, "keys": 1}],
-        "ratio": [{"conflict_ratio": c / 10, "ucast": 0.5, "messages": 100, "needed": 5 * c, "conflicting": c, "not_ordered": 100 - 5.0 * c} for c in range(11)],
-        "violations": [{"rule": "A3", "place": "bank@n1", "invocation": "ann/1", "text": "bank@n1 delivered …"}] * bool(violations),
+        "budget": [
+            {"object": "bank", "method": "deposit", "calls": 9, "slow": 1, "negative": 2, **dict.fromkeys(PARTS, 0.001)}
+        ],
+        "heat": [
+            {
+                "object": "bank",
+                "method": "deposit",
+                "waits_for": "balance",
+                "key": "ann",
+                "times": 3,
+                "waited": 0.5,
+                "longest": 0.2,
+            }
+        ],
+        "heat_methods": [
+            {"object": "bank", "method": "deposit", "waits_for": "balance", "times": 3, "waited": 0.5, "keys": 1}
+        ],
+        "ratio": [
+            {
+                "conflict_ratio": c / 10,
+                "ucast": 0.5,
+                "messages": 100,
+                "needed": 5 * c,
+                "conflicting": c,
+                "not_ordered": 100 - 5.0 * c,
+            }
+            for c in range(11)
+        ],
+        "violations": [{"rule": "A3", "place": "bank@n1", "invocation": "ann/1", "text": "bank@n1 delivered …"}]
+        * bool(violations),
         "clocks": [{"node": "n2", "of": "n1", "offset": 3.0, "error": 0.001, "steady": True}],
-    }  # fmt: skip
+    }
     return Found(
-        name, "runs/" + name, {"seed": 7, "workload": "bank"}, [Note("something is missing", "n2", 1)], rows,
-        {"calls": 1}, {"A3": violations} if violations else {}, True, False, changes=[(2.0, "n1", 2)],
-    )  # fmt: skip
+        name,
+        "runs/" + name,
+        {"seed": 7, "workload": "bank"},
+        [Note("something is missing", "n2", 1)],
+        rows,
+        {"calls": 1},
+        {"A3": violations} if violations else {},
+        True,
+        False,
+        changes=[(2.0, "n1", 2)],
+    )
 
 
 class Checker(HTMLParser):
     """Tags that are closed in order; nothing that the page would load from elsewhere."""
 
-    VOID = {"meta", "link", "line", "rect", "circle", "polyline", "polygon", "br"}
+    VOID = frozenset({"meta", "link", "line", "rect", "circle", "polyline", "polygon", "br"})
 
     def __init__(self):
         super().__init__()
@@ -111,14 +156,25 @@ def chromium():
 def test_a_browser_shows_it_without_complaint(chromium, tmp_path, width):
     page, picture = tmp_path / "report.html", tmp_path / "report.png"
     page.write_text(html([found()]), encoding="utf-8")
-    words = [chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr",
-             f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},2400"]  # fmt: skip
+    words = [
+        chromium,
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--enable-logging=stderr",
+        f"--user-data-dir={tmp_path / 'profile'}",
+        f"--window-size={width},2400",
+    ]
     told = subprocess.run(
         [*words, f"--screenshot={picture}", page.as_uri()], capture_output=True, text=True, timeout=120, check=True
     )
     assert "CONSOLE" not in told.stderr, told.stderr
     assert picture.stat().st_size > 20_000
-    script = "<script>document.title = [document.documentElement.scrollWidth, document.querySelectorAll('svg').length].join(' ')</script>"
+    script = (
+        "<script>document.title = [document.documentElement.scrollWidth, "
+        "document.querySelectorAll('svg').length].join(' ')</script>"
+    )
     page.write_text(page.read_text(encoding="utf-8").replace("</body>", script + "</body>"), encoding="utf-8")
     dom = subprocess.run(
         [*words, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120, check=True
