@@ -102,9 +102,9 @@ def neighbours(came: DataFrame, conflicts: DataFrame, leaks: DataFrame, slack: f
     leak = leaks.select(F.col("group").alias("a_group"), "leak_at")
     rows = rows.join(leak, "a_group", "left")
     known = F.when(F.col("a_request"), F.col("leak_at")).otherwise(F.col("a_sent_at"))
-    follow = ~F.col("conflict") & (F.col("b_sent_at") >= known - slack) & (F.col("a_group") != F.col("b_group"))
-    own_answer = ~F.col("conflict") & F.col("a_request") & ~F.col("b_request") & (F.col("a_sid") == F.col("b_sid"))
-    rows = rows.withColumn("follow", F.coalesce(follow | own_answer, F.lit(False)))
+    siblings = F.col("a_request") & F.col("b_request") & (F.col("a_group") == F.col("b_group"))
+    follow = ~F.col("conflict") & (F.col("b_sent_at") >= known - slack) & ~siblings
+    rows = rows.withColumn("follow", F.coalesce(follow, F.lit(False)))
     return rows.withColumn("key", F.xxhash64(F.lit("next"), "node", "life", "pos", "sub"))
 
 
