@@ -111,9 +111,9 @@ class Load:
         return ended
 
     def _run(self) -> str:
-        self.state.problems += self.target.notes()
         self._say("looking at the cluster")
         found = ask(self.target, self.plan.timeout)
+        self.state.problems += self.target.notes()
         self._prepare(found)
         with ExitStack() as stack:
             self._start(stack, found)
@@ -240,6 +240,7 @@ class Load:
                 self.state.problems.append(f"{name}: {node.gone}")
             if node.drops:
                 self.state.problems.append(f"{name}: {node.drops} records of its traces are missing or unreadable")
+        self._tell(self.state)
 
     def _finish(self, ended: str) -> None:
         """``run.toml``, whatever happened before."""
