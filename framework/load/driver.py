@@ -98,6 +98,7 @@ class Load:
     def run(self) -> str:
         ended = "failed: a fault of obo load"
         self.directory.said["own_nodes"] = self.target.own
+        self._say("starting nodes" if self.target.own else "looking for the cluster")
         try:
             with self._signals(), self.target:
                 ended = self._run()
