@@ -85,8 +85,11 @@ def _delivered(
         done = place.by_invocation.get(group.invocations[place.object])
         if done is None or done.at <= group.at + bound or (place.name, group.name) in told:
             continue  # what is never delivered is A8
-        waits = adopted.get((place.life, place.replica), group.at) > group.at
-        if not waits and not _needs_others(group, place, done.at, change.begun - bound, change.stay):
+        if adopted.get((place.life, place.replica), group.at) > group.at:
+            continue
+        # at any of its destinations: it has its place when all have proposed one
+        everywhere = group.places.values()
+        if not any(_needs_others(group, p, done.at, change.begun - bound, change.stay) for p in everywhere):
             told.add((place.name, group.name))
             run.blame(
                 "A9",
