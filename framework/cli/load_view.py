@@ -59,7 +59,8 @@ def live_table(state: "State") -> Table:
     for name in (state.doing[:24], "calls/s", "p50", "p99", "p99.9", "in flight", "late", "errors"):
         table.add_column(name, justify="right")
     whole = "" if state.plan.scripted else f" / {state.plan.total:.0f}"
-    elapsed = f"{state.elapsed:.0f}{whole} s" if state.started else ""
+    so_far = state.elapsed if state.plan.scripted else min(state.elapsed, state.plan.total)
+    elapsed = f"{so_far:.0f}{whole} s" if state.started else ""
     table.add_row(
         elapsed,
         f"{rate:.0f}",

@@ -96,24 +96,28 @@ class Load:
         self._failed = ""
 
     def run(self) -> str:
-        ended = "failed: it was ended"
+        ended = "failed: a fault of obo load"
         self.directory.said["own_nodes"] = self.target.own
+        self._say("starting nodes" if self.target.own else "looking for the cluster")
         try:
             with self._signals(), self.target:
                 ended = self._run()
         except KeyboardInterrupt:
             ended = "interrupted"
-        except (OboError, OSError) as error:
+        except OboError as error:
             ended = f"failed: {error}"
             raise
+        except OSError as error:
+            ended = f"failed: {error.filename or self.directory.path}: {error.strerror}"
+            raise Unavailable(ended) from None
         finally:
             self._finish(ended)
         return ended
 
     def _run(self) -> str:
-        self.state.problems += self.target.notes()
         self._say("looking at the cluster")
         found = ask(self.target, self.plan.timeout)
+        self.state.problems += self.target.notes()
         self._prepare(found)
         with ExitStack() as stack:
             self._start(stack, found)
@@ -240,10 +244,13 @@ class Load:
                 self.state.problems.append(f"{name}: {node.gone}")
             if node.drops:
                 self.state.problems.append(f"{name}: {node.drops} records of its traces are missing or unreadable")
+        self._tell(self.state)
 
     def _finish(self, ended: str) -> None:
         """``run.toml``, whatever happened before."""
         self._tidy()
+        if left := [p.name for p in sorted(self.directory.logs.glob("*.jsonl"))]:
+            self.state.problems.append(f"traces are not in Parquet: {', '.join(left)} in {self.directory.logs}")
         records = _rows(self.directory.clients)
         reported = self.state.calls
         self.directory.said |= {
@@ -270,13 +277,13 @@ class Load:
 
     def _tidy(self) -> None:
         """What processes left that were killed, or had no room: as much of it as can be kept."""
-        for half in self.directory.clients.glob("*.writing"):
-            half.unlink()
         for left in sorted(self.directory.clients.glob("open-*.arrows")):
             try:
                 salvage(left)
             except OSError as error:
                 self.state.problems.append(f"{left}: what it holds is not in Parquet: {error.strerror}")
+        for half in self.directory.path.rglob("*.writing"):
+            half.unlink()
 
     def _say(self, what: str) -> None:
         self.state.doing = what

@@ -17,6 +17,7 @@ from framework.version import __version__
 
 FORMAT = 1
 RUN = "run.toml"
+ROOM = 64 * 1024  # bytes
 
 
 class RunDirectory:
@@ -28,7 +29,7 @@ class RunDirectory:
         self.said: dict[str, Any] = {
             "format": FORMAT,
             "workload": plan.workload,
-            "ended": "failed: it never began",
+            "ended": "failed: obo load was killed, or still runs",
             "started": 0.0,
             "calls_until": 0.0,
             "finished": 0.0,
@@ -46,18 +47,28 @@ class RunDirectory:
                 raise BadRequest(f"--out {self.path}: it exists and is not empty; name a directory that is not there")
             for directory in (self.clients, self.traces, self.logs):
                 directory.mkdir(parents=True, exist_ok=True)
+            self._reserve()
             self.write()
+            self._reserve()
         except OSError as error:
             raise BadRequest(f"--out {self.path}: cannot be written: {error.strerror}") from None
 
+    def _reserve(self) -> None:
+        """Room for the last word, for the case that the run fills the disk."""
+        self._new.write_bytes(b" " * ROOM)
+
+    @property
+    def _new(self) -> Path:
+        return self.path / f"{RUN}.new"
+
     def write(self) -> None:
         """``run.toml`` as it is now; whole or the old one."""
-        new = self.path / f"{RUN}.new"
-        with new.open("wb") as file:
+        with self._new.open("r+b" if self._new.exists() else "wb") as file:
             tomli_w.dump(self.said, file)
+            file.truncate()
             file.flush()
             os.fsync(file.fileno())
-        new.replace(self.path / RUN)
+        self._new.replace(self.path / RUN)
 
 
 def settings(plan: Plan) -> dict[str, Any]:

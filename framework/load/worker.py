@@ -159,8 +159,11 @@ class Worker:
 
 
 def say(what: Ready | Progress | Done) -> None:
-    sys.stdout.write(encode(what).decode() + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(encode(what).decode() + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        pass  # the parent is gone: the records are kept all the same
 
 
 async def work(order: Order) -> int:
@@ -183,7 +186,12 @@ def main() -> int:
     gc.freeze()
     gc.set_threshold(50_000, 10, 10)
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        return runner.run(work(order))
+        code = runner.run(work(order))
+    try:
+        sys.stdout.close()
+    except BrokenPipeError:
+        pass
+    return code
 
 
 if __name__ == "__main__":

@@ -4,26 +4,60 @@
 all nodes have one clock. A change lasts from when somebody took part in it (`change`), or a life that is lost in it
 wrote its last record, until the last of those who stay has installed the new view.
 
-A request needs something from others when, at its destination, a conflicting request waits or runs meanwhile, or one
-that significantly precedes it is not performed yet.
+A request needs something from others when, at its destination, a conflicting request waits or runs meanwhile, one that
+significantly precedes it is not performed yet or needs those who leave to get its place (if only as a copy of a call
+that was performed), or the state has not come yet. A member that was to leave and stays
+after all counts as one who leaves: whoever promised to go on without it did not listen to it meanwhile.
 """
+
+from typing import NamedTuple
 
 from framework.sim.oracle_views import Life
 from framework.sim.verdict import Facts, Group, Place
 
 
+class Change(NamedTuple):
+    """To the view of this version."""
+
+    version: int
+    begun: float
+    over: float
+    stay: set[Life]
+
+
 def judge(run: Facts, bound: float) -> None:
     told: set[tuple[str, str]] = set()
+    adopted = _adopted(run)
     for before, after in run.views.changes():
-        old = set(run.views.members[before].items())
-        stay = old & set(run.views.members[after].items())
-        window = _window(run, before, after, old - stay, stay)
-        if window is None:
+        change = _change(run, before, after)
+        if change is None:
             continue
         for group in run.groups.values():
-            if window[0] <= group.at <= window[1] and group.origin in stay:
-                if all(place.life in stay for place in group.places.values()):
-                    _delivered(run, group, bound, after, told)
+            if change.begun <= group.at <= change.over and group.origin in change.stay:
+                if all(place.life in change.stay for place in group.places.values()):
+                    _delivered(run, group, bound, change, adopted, told)
+
+
+def _change(run: Facts, before: int, after: int) -> Change | None:
+    old = set(run.views.members[before].items())
+    stay = old & set(run.views.members[after].items())
+    window = _window(run, before, after, old - stay, stay)
+    leaving = _to_leave(run, before)
+    return Change(after, *window, {life for life in stay if life[0] not in leaving}) if window else None
+
+
+def _to_leave(run: Facts, version: int) -> set[str]:
+    """Nodes that somebody would have left out of the next view."""
+    return {n for t in run.traces for r in t.records if r.event == "change" and r.view == version for n in r.members}
+
+
+def _adopted(run: Facts) -> dict[tuple[Life, str], float]:
+    """When lives that joined got the states of their replicas."""
+    out = {}
+    for trace in run.traces:
+        life = (trace.header.node, trace.header.life)
+        out.update({(life, r.replica): r.at for r in trace.records if r.event == "adopt"})
+    return out
 
 
 def _window(run: Facts, before: int, after: int, gone: set[Life], stay: set[Life]) -> tuple[float, float] | None:
@@ -39,29 +73,49 @@ def _window(run: Facts, before: int, after: int, gone: set[Life], stay: set[Life
     return (min(begun), max(over)) if begun and over else None
 
 
-def _delivered(run: Facts, group: Group, bound: float, version: int, told: set[tuple[str, str]]) -> None:
+def _delivered(
+    run: Facts,
+    group: Group,
+    bound: float,
+    change: Change,
+    adopted: dict[tuple[Life, str], float],
+    told: set[tuple[str, str]],
+) -> None:
     for place in group.places.values():
         done = place.by_invocation.get(group.invocations[place.object])
         if done is None or done.at <= group.at + bound or (place.name, group.name) in told:
             continue  # what is never delivered is A8
-        if not _needs_others(group, place, done.at):
+        if adopted.get((place.life, place.replica), group.at) > group.at:
+            continue
+        # it has its place when all of its destinations have proposed one
+        held = any(_is_held(group, p, done.at, change.begun - bound, change.stay) for p in group.places.values())
+        if not held and not _meets_another(group, place, done.at):
             told.add((place.name, group.name))
             run.blame(
                 "A9",
                 f"{place.name} delivered {done.invocation} {done.at - group.at:g} after it was sent, while view "
-                f"{version} was being formed; it needed nothing from those who left (bound: {bound:g})",
+                f"{change.version} was being formed; it needed nothing from those who left (bound: {bound:g})",
             )
 
 
-def _needs_others(group: Group, place: Place, until: float) -> bool:
+def _meets_another(group: Group, place: Place, until: float) -> bool:
     mine = group.parts[place.object]
     for other in place.groups:
-        if other is group or other.at > until:
+        if other is not group and other.at <= until and place.conflict(mine, other.parts[place.object]):
+            over = place.over.get(other.name)
+            if over is None or over.at > group.at:
+                return True
+    return False
+
+
+def _is_held(group: Group, place: Place, until: float, since: float, stay: set[Life]) -> bool:
+    """``since``: what was sent before that had its place when the first one left."""
+    for other in place.groups:
+        if other is group or other.at > until or not group.before & other.bits[place.object]:
             continue
-        over = place.over.get(other.name)
-        if place.conflict(mine, other.parts[place.object]) and (over is None or over.at > group.at):
-            return True
         done = place.by_invocation.get(other.invocations[place.object])
-        if group.before & other.bits[place.object] and (done is None or done.at > group.at):
+        if done is None or done.at > group.at:
+            return True
+        if other.at >= since and any(p.life not in stay for p in other.places.values()):
             return True
     return False
