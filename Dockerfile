@@ -33,7 +33,8 @@ RUN cd /opt/obo/lib/python3*/site-packages \
     && /opt/obo/bin/obo config check /src/examples/sql.toml && /opt/obo/bin/obo call --help > /dev/null
 
 FROM ${BASE} AS node
-RUN useradd --system --uid 10001 --user-group --no-create-home --home-dir /app --shell /usr/sbin/nologin obo \
+RUN groupadd --gid 10001 obo \
+    && useradd --uid 10001 --gid obo --no-create-home --home-dir /app --shell /usr/sbin/nologin obo \
     && install -d -o obo -g obo /app /etc/obo /var/lib/obo /traces
 COPY --from=build /opt/pgtools /opt/pgtools
 COPY --from=build /opt/obo /opt/obo
