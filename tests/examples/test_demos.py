@@ -1,4 +1,4 @@
-"""Every demo runs as its page says, finds that all holds, and leaves nothing behind; and it can find that it does not."""
+"""Every demo runs as its page says, finds that all holds, and leaves nothing behind; and it can find the contrary."""
 
 import re
 import subprocess

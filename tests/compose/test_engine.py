@@ -1,0 +1,226 @@
+"""docker-compose.yml on a real engine: ``make test-compose``. Several minutes, so it is no part of ``make test``.
+
+Faults hit one container after the other while clients write. In the end every acknowledged row is there once, and all
+replicas are the same: after each kind of fault, after a restart of all, and after ``down`` and ``up``.
+"""
+
+import json
+import os
+import time
+
+import pytest
+
+from tests.compose.deployment import ROOT, Deployment, Load, connected, no_engine
+
+WANTED = os.environ.get("OBO_TEST_COMPOSE") == "1"
+WHY = "only by make test-compose" if not WANTED else no_engine()
+pytestmark = pytest.mark.skipif(bool(WHY), reason=f"no containers here: {WHY}")
+
+NODES = ("n1", "n2", "n3")
+PAUSE = 5.0  # seconds; suspect_after is 2 in deploy/cluster.toml
+MEGABYTES = 250 - 130  # of our layers: the node's image must stay below 250, and python:3.11-slim has up to 130
+
+
+class Written:
+    """All that was acknowledged by this deployment, so far."""
+
+    def __init__(self, deployment):
+        self.deployment = deployment
+        self.rows = []
+        self.credentials = deployment.directory / "credentials"
+
+    def load(self):
+        return Load(self.deployment.addresses(*NODES), self.credentials)
+
+    def check(self, load=None, replicas=3):
+        """Zero errors, every row once, no other, all replicas there and equal."""
+        if load is not None:
+            self.rows += load.acknowledged
+            print(f"  {len(load.acknowledged)} rows; the longest wait was {load.longest:.1f} s")
+            assert load.acknowledged and not load.errors, load.errors[:3]
+        with connected(self.deployment.addresses(*NODES), self.credentials) as db:
+            there = [row[0] for row in db.query("SELECT id FROM rows", read="linearizable").rows]
+            digests = db.digests()
+        assert sorted(there) == sorted(self.rows)
+        assert digests.equal and not digests.missing and len(digests.replicas) == replicas
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory):
+    found = Deployment(tmp_path_factory.mktemp("clone"))
+    try:
+        yield found
+    finally:
+        found.remove()
+
+
+@pytest.fixture(scope="module")
+def written(deployment):
+    """Of the three nodes that docker compose up --wait gives, a few seconds after it was typed."""
+    began = time.monotonic()
+    deployment.compose("build")
+    print(f"\n  built in {time.monotonic() - began:.0f} s")
+    began = time.monotonic()
+    deployment.compose("up", "--wait")
+    print(f"  up in {time.monotonic() - began:.0f} s")
+    deployment.compose("cp", "init:/credentials", "credentials")
+    made = Written(deployment)
+    with connected(deployment.addresses(*NODES), made.credentials) as db:
+        db.execute("CREATE TABLE rows (id BIGINT PRIMARY KEY, client INTEGER NOT NULL)")
+    return made
+
+
+def test_the_image_is_small_and_its_user_may_do_little(deployment, written):
+    image = deployment.environment["OBO_IMAGE"]
+    layers = deployment.run("docker", "history", "--format", "{{.Size}} {{.CreatedBy}}", "--human=false", image).stdout
+    ours = sum(int(line.split()[0]) for line in layers.splitlines() if "COPY" in line or "useradd" in line)
+    whole = json.loads(deployment.run("docker", "image", "inspect", image).stdout)[0]["Size"]
+    print(f"\n  the image has {whole / 1e6:.0f} MB, {ours / 1e6:.0f} MB of them are ours")
+    assert ours < MEGABYTES * 1e6
+    assert deployment.compose("exec", "n1", "id", "-u").strip() == "10001"
+    for words in ("touch /x", "touch /etc/obo/x", "touch /opt/obo/x", "cat /etc/obo/n2.key", "ls /ca"):
+        assert deployment.run("docker", "compose", "exec", "n1", "sh", "-c", words, ok=False).returncode != 0, words
+    for words in ("which gcc", "which strip", "test -e /opt/obo/bin/pip"):
+        assert deployment.run("docker", "compose", "exec", "n1", "sh", "-c", words, ok=False).returncode != 0, words
+
+
+def test_obo_sql_from_outside(deployment, written):
+    """Through TLS, with the token; and not without."""
+    config = ("--config", "deploy/cluster.toml")
+    done = deployment.obo("sql", "SELECT count(*) AS n FROM rows", "--csv", *config)
+    assert done.stdout.splitlines() == ["n", "0"]
+    assert "all that are there hold the same" in deployment.obo("sql", "check", *config).stdout
+    at = ",".join(deployment.addresses(*NODES))
+    naked = deployment.obo("sql", "SELECT 1", "--at", at, "--config", "none.toml", "--timeout", "3", ok=False)
+    assert naked.returncode == 2 and "TLS" in naked.stderr, naked.stderr
+    token = deployment.directory / "credentials" / "token"
+    right = token.read_text()
+    token.write_text("obo_wrong\n")
+    try:
+        refused = deployment.obo("sql", "SELECT 1", *config, ok=False)
+    finally:
+        token.write_text(right)
+    assert refused.returncode == 2 and "token" in refused.stderr, refused.stderr
+
+
+@pytest.mark.parametrize("victim", NODES)
+def test_any_container_is_killed(deployment, written, victim):
+    with written.load() as load:
+        load.progress()
+        deployment.compose("kill", victim)
+        load.progress(50)
+        deployment.compose("start", victim)
+        deployment.wait_well(*NODES)
+        load.progress()
+    written.check(load)
+
+
+def test_a_process_that_crashes_is_started_again_by_the_engine(deployment, written):
+    with written.load() as load:
+        load.progress()
+        deployment.compose("exec", "n2", "sh", "-c", "kill -9 $(cat /proc/1/task/1/children)", ok=False)
+        load.progress(50)
+        deployment.wait_well(*NODES)
+    assert json.loads(deployment.run("docker", "inspect", deployment.container("n2")).stdout)[0]["RestartCount"] == 1
+    written.check(load)
+
+
+def test_one_stands_still_past_suspicion(deployment, written):
+    with written.load() as load:
+        load.progress()
+        deployment.compose("pause", "n1")
+        time.sleep(PAUSE)
+        load.progress()
+        deployment.compose("unpause", "n1")
+        deployment.wait_well(*NODES)
+        load.progress()
+    written.check(load)
+
+
+def test_one_is_cut_off_and_comes_back(deployment, written):
+    network, container = f"{deployment.project}_nodes", deployment.container("n3")
+    with written.load() as load:
+        load.progress()
+        deployment.run("docker", "network", "disconnect", network, container)
+        time.sleep(PAUSE)
+        load.progress()
+        deployment.run("docker", "network", "connect", "--alias", "n3", network, container)
+        deployment.wait_well(*NODES)
+        load.progress()
+    written.check(load)
+
+
+def test_all_stop_in_time_and_start_again(deployment, written):
+    began = time.monotonic()
+    deployment.compose("stop")
+    assert time.monotonic() - began < 25  # SIGTERM is heard: nobody waited for the grace period of 30 s
+    for name in NODES:
+        state = json.loads(deployment.run("docker", "inspect", deployment.container(name)).stdout)[0]["State"]
+        assert state["ExitCode"] == 0, (name, state)
+    deployment.compose("up", "--wait")
+    written.check()
+
+
+def test_all_are_killed_and_start_again(deployment, written):
+    with written.load() as load:
+        load.progress()
+    written.rows += load.acknowledged
+    deployment.compose("kill")
+    deployment.compose("up", "--wait")
+    written.check()
+    with written.load() as load:
+        load.progress()
+    written.check(load)
+
+
+def test_down_and_up_with_volumes(deployment, written):
+    deployment.compose("down")
+    deployment.compose("up", "--wait")
+    written.check()
+
+
+def test_a_roll_and_a_fourth_replica_while_clients_write(deployment, written):
+    config = ("--config", "deploy/cluster.toml")
+    with written.load() as load:
+        load.progress()
+        deployment.obo("compose", "roll", *config)
+        done = deployment.obo("compose", "add", "n4", *config)
+        load.progress()
+    assert done.stdout.splitlines()[-1] == "n4: well"
+    written.check(load, replicas=4)
+    deployment.compose("down")
+    deployment.compose("up", "--wait")  # .env starts the fourth, too
+    written.check(replicas=4)
+
+
+def test_the_demo(deployment, written):
+    said = deployment.compose("--profile", "demo", "run", "--rm", "demo")
+    assert said.splitlines()[-1] == "All of it holds.", said
+
+
+def test_nodes_on_postgresql(deployment):
+    """With a stand-in for the server's image, because not every machine can pull one."""
+    image = deployment.environment["POSTGRES_IMAGE"]
+    base = deployment.environment.get("BASE", "python:3.11-slim")
+    place = str(ROOT / "tests" / "compose" / "postgres")
+    deployment.run("docker", "build", "--tag", image, "--build-arg", f"BASE={base}", place)
+    deployment.compose("--profile", "postgres", "up", "--wait", "p1", "p2", "p3")
+    deployment.compose("--profile", "postgres", "cp", "p-init:/credentials", "credentials-postgres")
+    where, credentials = deployment.addresses("p1", "p2", "p3"), deployment.directory / "credentials-postgres"
+    with connected(where, credentials) as db:
+        db.execute("CREATE TABLE rows (id BIGINT PRIMARY KEY, client INTEGER NOT NULL)")
+    with Load(where, credentials) as load:
+        load.progress()
+        deployment.compose("--profile", "postgres", "kill", "p2", "p2-server")
+        load.progress(50)
+        deployment.compose("--profile", "postgres", "start", "p2-server")
+        deployment.wait_well("p2-server")
+        deployment.compose("--profile", "postgres", "start", "p2")
+        deployment.wait_well("p1", "p2", "p3")
+        load.progress()
+    assert load.acknowledged and not load.errors, load.errors[:3]
+    with connected(where, credentials) as db:
+        there = [row[0] for row in db.query("SELECT id FROM rows", read="linearizable").rows]
+        digests = db.digests()
+    assert sorted(there) == sorted(load.acknowledged)
+    assert digests.equal and not digests.missing
