@@ -14,10 +14,11 @@ RUN python3 -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['
 print(*p['dependencies'], *p['optional-dependencies']['postgres'], sep='\n')" > needs.txt \
     && python3 -m pip --python /opt/obo/bin/python install --only-binary :all: -r needs.txt
 # pg_dump and pg_restore, with which a replica on PostgreSQL gets its state: of version 16, as the servers of the
-# profile postgres. The wheel has a whole server; only these two and their library go into the image.
+# profile postgres. The wheel has a whole server; only these two and their library go into the image, in the places
+# relative to each other where the programs look for it.
 RUN python3 -m pip install --only-binary :all: --target /tmp/pg --no-deps 'pgserver==0.1.4' \
-    && mkdir -p /opt/pgtools/a/bin /opt/pgtools/pgserver.libs \
-    && cp /tmp/pg/pgserver/pginstall/bin/pg_dump /tmp/pg/pgserver/pginstall/bin/pg_restore /opt/pgtools/a/bin/ \
+    && mkdir -p /opt/pgtools/pgserver/pginstall/bin /opt/pgtools/pgserver.libs \
+    && cd /tmp/pg/pgserver/pginstall/bin && cp pg_dump pg_restore /opt/pgtools/pgserver/pginstall/bin/ \
     && cp /tmp/pg/pgserver.libs/libpq* /opt/pgtools/pgserver.libs/
 COPY README.md ./
 COPY framework framework
@@ -30,7 +31,7 @@ RUN cd /opt/obo/lib/python3*/site-packages \
     && rm -rf sqlalchemy/testing sqlalchemy/dialects/mssql sqlalchemy/dialects/mysql sqlalchemy/dialects/oracle \
         pygments/lexers/__pycache__ pydantic/v1 \
     && find . \( -name '*.pyx' -o -name '*.pxd' -o -name '*.c' -o -name '*.h' -o -name '*.pyi' \) -delete \
-    && /opt/obo/bin/obo config check /src/examples/sql.toml && /opt/obo/bin/obo call --help > /dev/null
+    && /opt/obo/bin/obo config check /src/examples/sql.toml
 
 FROM ${BASE} AS node
 RUN groupadd --gid 10001 obo \
@@ -39,10 +40,11 @@ RUN groupadd --gid 10001 obo \
 COPY --from=build /opt/pgtools /opt/pgtools
 COPY --from=build /opt/obo /opt/obo
 # /app is for classes of your own: COPY or mount them there.
-ENV PATH=/opt/obo/bin:/opt/pgtools/a/bin:$PATH PYTHONPATH=/app PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
+ENV PATH=/opt/obo/bin:/opt/pgtools/pgserver/pginstall/bin:$PATH PYTHONPATH=/app PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
     OBO_CONFIG=/etc/obo/cluster.toml OBO_DATA=/var/lib/obo PGPASSFILE=/etc/obo/pgpass
 USER obo
 WORKDIR /app
+RUN pg_dump --version && pg_restore --version && obo --version
 VOLUME ["/var/lib/obo", "/traces"]
 EXPOSE 7401
 STOPSIGNAL SIGTERM

@@ -80,6 +80,7 @@ def roll(
     config: ConfigFile = CLUSTER,
     file: File = COMPOSE,
     build: Annotated[bool, typer.Option("--build", help="Build the image first.")] = False,
+    renew: Annotated[bool, typer.Option("--renew", help="New certificates, also if the old ones are good.")] = False,
 ) -> None:
     """Make the containers of nodes anew, one after the other: for a new image, new certificates, new settings.
 
@@ -94,7 +95,7 @@ def roll(
     for name in names or ():
         if name not in known:
             raise BadRequest(f"{config}: no node {name!r}: there are {', '.join(known)}")
-    roll_all(Compose(file), names or list(known), print, build)
+    roll_all(Compose(file), names or list(known), print, build, renew)
 
 
 @app.command()

@@ -7,7 +7,7 @@ when it is well: a member of the group that has the states of all its replicas. 
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,15 +58,20 @@ def _run(words: Sequence[str]) -> str:
     return done.stdout
 
 
-def roll(compose: Compose, names: Sequence[str], say: Callable[[str], None], build: bool = False) -> None:
+def roll(
+    compose: Compose, names: Sequence[str], say: Callable[[str], None], build: bool = False, renew: bool = False
+) -> None:
     """Each of these nodes anew, one at a time. Unavailable, and nothing is touched any more, if one is not well."""
+    services = compose.services()
     for name in names:
-        if name not in compose.services():
+        if name not in services:
             raise BadRequest(f"{compose.file} has no service {name!r}")
+    init = _init_of(services, names[0])
     if build:
         say("building ...")
-        compose("build")
-    say(f"init: {compose('run', '--rm', '--no-deps', 'init').strip()}")
+        compose("build", init)
+    words = [*services[init]["command"], "--renew"] if renew else []
+    say(f"{init}: {compose('run', '--rm', '--no-deps', init, *words).strip()}")
     for name in names:
         for other in names:
             if why := compose.unwell(other):
@@ -74,6 +79,14 @@ def roll(compose: Compose, names: Sequence[str], say: Callable[[str], None], bui
         say(f"{name}: stopped and started anew ...")
         compose("up", "--detach", "--no-deps", "--force-recreate", "--wait", "--wait-timeout", str(WAIT), name)
         say(f"{name}: well")
+
+
+def _init_of(services: Mapping[str, Any], name: str) -> str:
+    """The service that must have done its work before this node starts."""
+    for other, how in services[name].get("depends_on", {}).items():
+        if how["condition"] == "service_completed_successfully":
+            return str(other)
+    raise BadRequest(f"service {name} depends on no init service; obo compose writes a file in which it does")
 
 
 def add(compose: Compose, config: Path, name: str, say: Callable[[str], None]) -> None:

@@ -193,6 +193,53 @@ def test_a_roll_and_a_fourth_replica_while_clients_write(deployment, written):
     written.check(replicas=4)
 
 
+def test_a_node_is_taken_out_for_good(deployment, written):
+    """As docs/operations.md says it."""
+    with written.load() as load:
+        load.progress()
+        deployment.compose("stop", "n4")
+        toml, env = deployment.directory / "deploy" / "cluster.toml", deployment.directory / ".env"
+        toml.write_text("".join(line for line in toml.read_text().splitlines(True) if not line.startswith("n4 =")))
+        env.write_text(env.read_text().replace("COMPOSE_PROFILES=four", "COMPOSE_PROFILES="))
+        deployment.obo("compose", "roll", "--config", "deploy/cluster.toml")
+        load.progress()
+    written.check(load)
+
+
+def test_new_certificates_and_a_new_token(deployment, written):
+    with written.load() as load:
+        load.progress()
+        done = deployment.obo("compose", "roll", "--config", "deploy/cluster.toml", "--renew")
+        load.progress()
+    assert "new certificates for n1, n2, n3 and for clients (you asked for it)" in done.stdout
+    written.check(load)
+    words = ("token", "new", "--name", "ann", "--role", "read-only", "--tokens", "/ca/tokens.toml")
+    token = deployment.compose("run", "--rm", "--no-deps", "init", *words).strip()
+    deployment.compose("run", "--rm", "--no-deps", "init")
+    (written.credentials / "token").rename(written.credentials / "token.old")
+    (written.credentials / "token").write_text(token)
+    try:
+        config = ("--config", "deploy/cluster.toml")
+        assert "db" in deployment.obo("ls", *config).stdout
+        refused = deployment.obo("sql", "DELETE FROM rows", *config, ok=False)
+    finally:
+        (written.credentials / "token.old").rename(written.credentials / "token")
+    assert refused.returncode and "read-only" in refused.stderr, refused.stderr
+    written.check()
+
+
+def test_a_volume_is_lost(deployment, written):
+    """The node gets its state from the others, as a new one does."""
+    with written.load() as load:
+        load.progress()
+        deployment.compose("rm", "--stop", "--force", "n2")
+        deployment.run("docker", "volume", "rm", f"{deployment.project}_n2-data")
+        load.progress()
+        deployment.compose("up", "--wait", "n2")
+        load.progress()
+    written.check(load)
+
+
 def test_the_demo(deployment, written):
     said = deployment.compose("--profile", "demo", "run", "--rm", "demo")
     assert said.splitlines()[-1] == "All of it holds.", said

@@ -21,7 +21,9 @@ class Engine:
         assert words[:3] == ["docker", "compose", "--file"]
         words = words[4:]
         if "config" in words:
-            return json.dumps({"services": {name: {} for name in self.services}})
+            after = {"init": {"condition": "service_completed_successfully"}}
+            found = {name: {"depends_on": after} if name != "init" else {"command": ["x"]} for name in self.services}
+            return json.dumps({"services": found})
         if words[0] == "ps":
             health = "unhealthy" if words[-1] in self.unwell else "healthy"
             return json.dumps({"State": "running", "Health": health}) + "\n"
@@ -61,7 +63,13 @@ def test_nothing_goes_on_when_one_is_not_well(file):
 def test_the_image_is_built_first(file):
     engine = Engine()
     roll(Compose(file, engine), ["n1"], lambda _: None, build=True)
-    assert engine.asked[0][0] == "build"
+    assert engine.asked[0] == ("build", "init")
+
+
+def test_new_certificates_are_asked_for(file):
+    engine = Engine()
+    roll(Compose(file, engine), ["n1"], lambda _: None, renew=True)
+    assert engine.asked[0] == ("run", "--renew")
 
 
 def test_a_new_node_comes_last(file):
