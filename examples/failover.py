@@ -64,7 +64,7 @@ def judge(s: Stage, writers: Writers) -> None:
 
 if __name__ == "__main__":
     with stage(__doc__, at=True, db="objects.sql:Database") as s:
-        with s.connect() as orb:
+        with s.connect(timeout=10.0) as orb:
             Sql(orb, "db").execute(f"DROP TABLE IF EXISTS {TABLE}")
             Sql(orb, "db").execute(f"CREATE TABLE {TABLE} (id INTEGER PRIMARY KEY, text TEXT NOT NULL)")
         orbs = [s.connect(s.names[i % len(s.names)]) for i in range(CLIENTS)]

@@ -1,7 +1,10 @@
 """``obo health``: well, not well, not there; with the node's own certificate and no token."""
 
+import time
+
 import pytest
 
+from framework.orb.health import unwell
 from framework.testing import cluster
 from objects.counter import Counter
 from tests.cli.run_obo import obo_here
@@ -44,3 +47,33 @@ def test_bad_input(health):
     assert done.returncode == 2 and "no node 'n9'" in done.stderr
     done = health("n1", "--at", "nowhere")
     assert done.returncode == 2 and "'nowhere' is no address" in done.stderr
+
+
+class Slow(Counter):
+    """Its state takes two seconds to travel."""
+
+    def get_state(self):
+        rest = list(super().get_state())  # now; the rest of this is read in a thread
+        yield b"head"
+        time.sleep(2.0)
+        yield from rest
+
+    def set_state(self, chunks):
+        _, *rest = chunks
+        super().set_state(rest)
+
+
+def test_a_node_without_its_states_takes_calls_but_is_not_well():
+    """So that nobody stops the next one."""
+    with cluster({"counter": Slow}, nodes=3) as c:
+        c.connect("n1").object(Slow, "counter").increment()
+        c.stop("n3")
+        c.restart("n3")
+        assert unwell(c.addresses["n3"], "n3", None, states=False, timeout=5) == ""
+        assert (
+            unwell(c.addresses["n3"], "n3", None, states=True, timeout=5) == "n3 waits for the states of its replicas"
+        )
+        until = time.monotonic() + 30
+        while unwell(c.addresses["n3"], "n3", None, states=True, timeout=5):
+            assert time.monotonic() < until
+            time.sleep(0.05)
