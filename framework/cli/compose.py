@@ -60,6 +60,7 @@ def init(
     ca: Annotated[Path, typer.Option(metavar="DIR", help="The CA, and all that was made.")] = Path("/ca"),
     to: Annotated[Path, typer.Option("--nodes", metavar="DIR", help="With a directory per node.")] = Path("/nodes"),
     client: Annotated[Path, typer.Option(metavar="DIR", help="What clients need.")] = Path("/credentials"),
+    admin: Annotated[Path, typer.Option(metavar="DIR", help="The same with the role admin.")] = Path("/admin"),
     passwords: Annotated[
         Path | None, typer.Option(metavar="DIR", help="With a directory for each PostgreSQL server, named by node.")
     ] = None,
@@ -70,7 +71,7 @@ def init(
     """In the first container: certificates, a token, and for each node the files that it needs. May be repeated."""
     from framework.cli.compose_init import Places, prepare
 
-    for line in prepare(config, Places(ca, to, client, passwords, owner), days, renew):
+    for line in prepare(config, Places(ca, to, client, admin, passwords, owner), days, renew):
         print(line)
 
 

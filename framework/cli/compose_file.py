@@ -44,7 +44,7 @@ def write(config: Config, wanted: Wanted) -> str:
     services: dict[str, Any] = {"init": _init(config, wanted)}
     for name, address in config.addresses.items():
         services[name] = _node(name, address, wanted)
-    volumes = ["ca", "credentials", "traces"]
+    volumes = ["ca", "credentials", "admin", "traces"]
     volumes += [f"{name}-{what}" for name in config.addresses for what in ("config", "data")]
     tables = {"services": services, "volumes": {name: {} for name in volumes}}
     return f"{MARK}{wanted.words()}\n{_HELP}" + "\n".join(_yaml(tables)) + "\n"
@@ -79,7 +79,13 @@ def _init(config: Config, wanted: Wanted) -> dict[str, Any]:
         "cap_add": ["CHOWN", "DAC_OVERRIDE", "FOWNER"],
         "security_opt": ["no-new-privileges:true"],
         "healthcheck": {"disable": True},
-        "volumes": [f"{_relative(wanted.config)}:/deploy/cluster.toml:ro", "ca:/ca", "credentials:/credentials", *at],
+        "volumes": [
+            f"{_relative(wanted.config)}:/deploy/cluster.toml:ro",
+            "ca:/ca",
+            "credentials:/credentials",
+            "admin:/admin",
+            *at,
+        ],
     }
 
 

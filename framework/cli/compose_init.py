@@ -26,12 +26,14 @@ PASSWORD = "password"
 
 
 class Places(msgspec.Struct, frozen=True):
-    """Volumes: the CA and all that was ever made; a directory for each node; credentials of clients; a directory for
-    each PostgreSQL server, if there are any. ``owner``: the user that nodes run as; files stay with us without one."""
+    """Volumes: the CA and all that was ever made; a directory for each node; credentials of clients, and with a token
+    that may change the cluster; a directory for each PostgreSQL server, if there are any. ``owner``: the user that
+    nodes run as; files stay with us without one."""
 
     ca: Path
     nodes: Path
     client: Path
+    admin: Path
     passwords: Path | None = None
     owner: int | None = None
 
@@ -43,11 +45,15 @@ def prepare(config: Path, places: Places, days: int, renew: bool) -> list[str]:
     parse(to_toml(tables))  # nodes would refuse it: better here, before anything is written
     hosts = {name: split_address(address, name)[0] for name, address in tables["nodes"].items()}
     told = [_certify(hosts, places.ca, days, renew)]
+    token = _admin_token(places.ca)
     for name in hosts:
         _hand_out(name, tables, places)
-    for file in ("ca.pem", "cert.pem", "key.pem", "token"):
-        _put(places.client / file, content(places.ca / "client" / file), places.owner)
-    _own(places.client, places.owner)
+    mine = places.ca / "client"
+    for place, its_token in ((places.client, mine / "token"), (places.admin, token)):
+        for file in (mine / "ca.pem", mine / "cert.pem", mine / "key.pem"):
+            _put(place / file.name, content(file), places.owner)
+        _put(place / "token", content(its_token), places.owner)
+        _own(place, places.owner)
     return [*told, f"{config}: {', '.join(hosts)} have what they need; clients use {places.client}"]
 
 
@@ -104,6 +110,16 @@ def _certify(hosts: Mapping[str, str], ca: Path, days: int, renew: bool) -> str:
         return "all certificates are good"
     reissue(hosts, ca, days)
     return f"new certificates for {', '.join(hosts)} and for clients ({why})"
+
+
+def _admin_token(ca: Path) -> Path:
+    """Where it stands. Made once."""
+    from framework.net.tokens import add
+
+    file = ca / "admin.token"
+    if not file.exists():
+        write(file, f"{add(ca / 'tokens.toml', 'admin', 'admin')}\n".encode(), secret=True)
+    return file
 
 
 def _why_new(hosts: Mapping[str, str], ca: Path) -> str:

@@ -9,7 +9,7 @@ from framework.cli.compose_init import Places, inside, prepare, to_toml
 from framework.errors import BadRequest
 from framework.net.certs import facts
 from framework.net.security import directory
-from framework.net.tokens import add, read
+from framework.net.tokens import add, digest, read
 from framework.orb.config import parse
 from framework.orb.config import read as read_config
 from tests.compose.test_files import ROOT, TOML
@@ -21,7 +21,7 @@ def places(tmp_path):
         (tmp_path / "nodes" / name).mkdir(parents=True)
         (tmp_path / "passwords" / name).mkdir(parents=True)
     (tmp_path / "cluster.toml").write_text(TOML)
-    return Places(tmp_path / "ca", tmp_path / "nodes", tmp_path / "credentials")
+    return Places(tmp_path / "ca", tmp_path / "nodes", tmp_path / "credentials", tmp_path / "admin")
 
 
 def run(places, days=365, renew=False):
@@ -37,7 +37,7 @@ def test_each_node_gets_its_own_and_nothing_else(places):
     assert told[0].startswith("a new CA, certificates for n1, n2, n3")
     assert names(places.nodes / "n2") == ["ca.pem", "cluster.toml", "n2.key", "n2.pem", "tokens.toml"]
     assert names(places.client) == ["ca.pem", "cert.pem", "key.pem", "token"]
-    for file in (*(places.nodes / "n2").iterdir(), *places.client.iterdir()):
+    for file in (*(places.nodes / "n2").iterdir(), *places.client.iterdir(), *places.admin.iterdir()):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
@@ -48,7 +48,9 @@ def test_a_node_can_start_with_it(places):
     assert config.listens("n2") == "0.0.0.0:7401"
     assert config.security.tls("n2") is not None
     assert config.exposed("n2", insecure=False) == ""
-    assert directory(places.client).token
+    roles = {t.digest: t.role for t in read(places.nodes / "n2" / "tokens.toml")}
+    assert roles[digest(directory(places.client).token)] == "call"
+    assert roles[digest(directory(places.admin).token)] == "admin"
 
 
 def test_again_changes_nothing(places):
@@ -89,12 +91,12 @@ def test_a_new_token_reaches_all_nodes(places):
     add(places.ca / "tokens.toml", "ann", "admin")
     run(places)
     for name in ("n1", "n2", "n3"):
-        assert [t.name for t in read(places.nodes / name / "tokens.toml")] == ["client", "ann"]
+        assert [t.name for t in read(places.nodes / name / "tokens.toml")] == ["client", "admin", "ann"]
 
 
 def test_passwords_stay_as_the_servers_have_taken_them(places):
     root = places.ca.parent
-    with_servers = Places(places.ca, places.nodes, places.client, root / "passwords")
+    with_servers = Places(places.ca, places.nodes, places.client, places.admin, root / "passwords")
     run(with_servers)
     first = {n: (root / "passwords" / n / "password").read_text() for n in ("n1", "n2", "n3")}
     assert len(set(first.values())) == 3
