@@ -33,6 +33,7 @@ class Entry:
         "preds",
         "proposal",
         "proposals",
+        "queued",
         "request",
         "safe",
         "stamp",
@@ -73,6 +74,7 @@ class Entry:
         self.waited = False  # for a conflicting one
         self.awaits = range(0)  # numbers of the calls that its instance waits for now
         self.void = False
+        self.queued = False  # it will be looked at
         self.key: Stamp | None = None  # where it stands in the index of known requests
         self.watchers: list[Entry] | None = None  # look at these again when this one moves
         self.followers: list[Entry] | None = None  # requests that name this one as predecessor

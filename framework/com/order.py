@@ -100,9 +100,9 @@ class Order(Before):
             self._void(entry)
         else:
             self.copies.setdefault(request.invocation, []).append(entry)
-        self._todo.append(entry)
+        self._look(entry)
         if entry.followers:
-            self._todo.extend(entry.followers)
+            self._look(*entry.followers)
         self._run()
         return entry
 
@@ -210,7 +210,7 @@ class Order(Before):
             for mark in tuple(entry.preds) if entry.proposal is None else ():  # who waits for a void one is held
                 if self.past.is_delivered(mark):
                     self._precede(entry, [m for m in self.past.instead(mark) if m not in entry.preds])
-            self._todo.append(entry)
+            self._look(entry)
         self._run()
 
     def take_over(self, performed: Callable[[Invocation], bool]) -> None:
@@ -218,19 +218,28 @@ class Order(Before):
         for invocation in [i for i in self.copies if performed(i)]:
             for entry in self.copies.pop(invocation):
                 self._void(entry)
-                self._todo.append(entry)
+                self._look(entry)
 
     # the way of a request
 
     def _again(self, entry: Entry) -> None:
         if entry.request is not None:
-            self._todo.append(entry)
+            self._look(entry)
             self._run()
+
+    def _look(self, *entries: Entry) -> None:
+        """At these, soon. Once: with a replica far behind, thousands of requests follow the same thousands."""
+        for entry in entries:
+            if not entry.queued:
+                entry.queued = True
+                self._todo.append(entry)
 
     def _run(self) -> None:
         todo = self._todo
         while todo:
-            self._advance(todo.popleft())
+            entry = todo.popleft()
+            entry.queued = False
+            self._advance(entry)
 
     def _advance(self, entry: Entry) -> None:
         if entry.mark not in self._by_mark:
@@ -264,7 +273,7 @@ class Order(Before):
                 self._note_alike(entry)
             self.out.append((PROPOSE, entry))
         if entry.followers:
-            self._todo.extend(entry.followers)
+            self._look(*entry.followers)
         return True
 
     def _agree(self, entry: Entry) -> bool:
@@ -298,7 +307,7 @@ class Order(Before):
             entry.known.add(self.replica)
             self.out.append((KNOWN, entry))
         if entry.followers:
-            self._todo.extend(entry.followers)
+            self._look(*entry.followers)
 
     def _all_know(self, entry: Entry) -> bool:
         return len(entry.known or ()) == entry.wanted
@@ -314,7 +323,7 @@ class Order(Before):
             self.ahead.stand(entry, entry.stamp)
             self._move(entry)
         if entry.watchers:  # who looks through it at others (see _outside) learns from this
-            self._todo.extend(w for w in entry.watchers if w.line)
+            self._look(*[w for w in entry.watchers if w.line])
 
     def _try_start(self, entry: Entry) -> None:
         if self.closed and not self.ahead.inside(entry):
@@ -326,7 +335,7 @@ class Order(Before):
         """What had to wait may start."""
         self.closed = False
         shut, self.shut = self.shut, []
-        self._todo.extend(shut)
+        self._look(*shut)
         self._run()
 
     def _start(self, entry: Entry) -> None:
@@ -339,13 +348,13 @@ class Order(Before):
         self._void_copies(entry, self.copies.pop(entry.invocation))
         self._settle(entry)
         if entry.followers:  # not settled yet, but who joins the same ancestor need not wait for that
-            self._todo.extend(entry.followers)
+            self._look(*entry.followers)
 
     def _void_copies(self, entry: Entry, copies: list[Entry]) -> None:
         for copy in copies:
             if copy is not entry:
                 self._void(copy)
-                self._todo.append(copy)
+                self._look(copy)
 
     def _void(self, entry: Entry) -> None:
         entry.void = True
@@ -353,7 +362,7 @@ class Order(Before):
         self.out.append((VOID, entry))
         self._move(entry)
         if entry.followers:
-            self._todo.extend(entry.followers)
+            self._look(*entry.followers)
 
     def _settle(self, entry: Entry) -> None:
         """Delivered, all that it waits for as well, and its stamp is final: contexts need not name it any more.
@@ -369,11 +378,11 @@ class Order(Before):
         self.past.deliver(mark, entry.stamp)
         self.out.append((SETTLED, entry))
         if entry.followers:
-            self._todo.extend(entry.followers)
+            self._look(*entry.followers)
             entry.followers = None
 
     def _settleable(self, entry: Entry) -> bool:
-        return not entry.preds or all(self.past.is_delivered(p) for p in entry.preds)
+        return not entry.preds or self._last_undelivered(entry) is None
 
     # who looks again when something moves
 
@@ -385,5 +394,5 @@ class Order(Before):
 
     def _move(self, entry: Entry) -> None:
         if entry.watchers:
-            self._todo.extend(entry.watchers)
+            self._look(*entry.watchers)
             entry.watchers = None

@@ -1,0 +1,66 @@
+"""A replica that is far behind: it got its state late, or its disk is slow. What waits there names much of what waits
+there before it. Each request is looked at as often as something changes for it, not once for each of these."""
+
+import pytest
+
+from framework.com.messages import Dest, Mark, Part, Request
+from framework.com.order import START, Order
+from framework.com.past import Past
+from framework.footprint import WRITE, Footprint, Relation
+from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid
+
+HERE = Replica("f@n1")
+ALL = (HERE, Replica("f@n2"), Replica("f@n3"))
+RELATION = Relation([("put", "put")])
+
+
+def request(n: int) -> Request:
+    dests = tuple(Dest(r, n) for r in ALL)
+    parts = (Part(ObjectName("f"), Footprint("put", ((f"row {n}", WRITE),), False)),)
+    group, call = GroupId(n, Replica("tran@n2"), 0), Invocation("c", (n,))
+    return Request(1, group, call, "oneway", HERE, dests, parts, n, True, Sid(1, HERE), (), (), 1, 0, b"")
+
+
+def waiting(count: int) -> Order:
+    """So many requests to a replica without a state, each behind all before it; agreed."""
+    order = Order(HERE, RELATION)
+    order.closed = True
+    marks: list[Mark] = []
+    for n in range(1, count + 1):
+        mark = (Node("n2"), n)
+        order.arrive(request(n), mark, tuple(marks), False)
+        marks.append(mark)
+        for other in ALL[1:]:
+            assert order.propose(GroupId(n, Replica("tran@n2"), 0), other, n)
+    order.out.clear()
+    return order
+
+
+@pytest.mark.parametrize("performed", [0.0, 0.5])
+def test_a_state_comes(monkeypatch: pytest.MonkeyPatch, performed: float) -> None:
+    """``performed``: the part of them that is in that state already."""
+    count = 200
+    order = waiting(count)
+    looks = 0
+    is_delivered, advance = Past.is_delivered, Order._advance
+
+    def counted(self: Past, mark: Mark) -> bool:
+        nonlocal looks
+        looks += 1
+        return is_delivered(self, mark)
+
+    times: dict[GroupId, int] = {}
+
+    def advanced(self: Order, entry: object) -> None:
+        times[entry.group] = times.get(entry.group, 0) + 1  # type: ignore[attr-defined]
+        advance(self, entry)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Past, "is_delivered", counted)
+    monkeypatch.setattr(Order, "_advance", advanced)
+    order.take_over(lambda invocation: invocation.path[0] <= count * performed)
+    order.open()
+    started = [entry.group.clock for what, entry in order.out if what is START]
+    assert started == list(range(int(count * performed) + 1, count + 1))
+    names = count * count // 2  # all predecessors of all of them together
+    assert looks < 2 * names
+    assert sum(times.values()) <= 4 * count
