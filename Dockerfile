@@ -36,7 +36,7 @@ RUN cd /opt/obo/lib/python3*/site-packages \
 FROM ${BASE} AS node
 RUN groupadd --gid 10001 obo \
     && useradd --uid 10001 --gid obo --no-create-home --home-dir /app --shell /usr/sbin/nologin obo \
-    && install -d -o obo -g obo /app /etc/obo /var/lib/obo /traces
+    && install -d -o obo -g obo /app /etc/obo /var/lib/obo /traces /runs
 COPY --from=build /opt/pgtools /opt/pgtools
 COPY --from=build /opt/obo /opt/obo
 # /app is for classes of your own: COPY or mount them there.
@@ -45,7 +45,6 @@ ENV PATH=/opt/obo/bin:/opt/pgtools/pg/pginstall/bin:$PATH PYTHONPATH=/app PYTHON
 USER obo
 WORKDIR /app
 RUN pg_dump --version && pg_restore --version && obo --version
-VOLUME ["/var/lib/obo", "/traces"]
 EXPOSE 7401
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=5s --timeout=5s --start-period=60s --retries=3 CMD ["obo", "health"]
