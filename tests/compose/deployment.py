@@ -37,6 +37,14 @@ def _fails(lacks, *words):
     return f"{lacks}: {(done.stderr.strip().splitlines() or ['?'])[-1]}" if done.returncode else ""
 
 
+def free_ports(count):
+    holders = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    found = [holder.getsockname()[1] for holder in holders]
+    for holder in holders:
+        holder.close()
+    return found
+
+
 def fresh_clone(to):
     """What a newcomer gets: files that git knows, as they are now."""
     told = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
@@ -50,16 +58,13 @@ def fresh_clone(to):
 class Deployment:
     """Its own project name and ports: it does not meet another one on this machine."""
 
-    def __init__(self, directory):
-        self.directory = fresh_clone(directory)
+    def __init__(self, directory, clone=True):
+        self.directory = fresh_clone(directory) if clone else directory
         self.project = f"obo-test-{uuid4().hex[:8]}"
-        holders = [socket.create_server(("127.0.0.1", 0)) for _ in PORTS]
-        ports = {name: str(h.getsockname()[1]) for name, h in zip(PORTS, holders, strict=True)}
-        for holder in holders:
-            holder.close()
+        ports = {name: str(port) for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True)}
         image = {"OBO_IMAGE": f"{self.project}-node", "POSTGRES_IMAGE": f"{self.project}-postgres"}
         self.environment = {**os.environ, "COMPOSE_PROJECT_NAME": self.project, **ports, **image}
-        for file, letter in (("cluster.toml", "N"), ("postgres.toml", "P")):
+        for file, letter in (("cluster.toml", "N"), ("postgres.toml", "P")) if clone else ():
             path = directory / "deploy" / file
             text = path.read_text()
             for i, old in enumerate(("7401", "7402", "7403") if letter == "N" else ("7411", "7412", "7413"), 1):

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests.compose.deployment import ROOT, Deployment, Load, connected, no_engine
+from tests.compose.deployment import ROOT, Deployment, Load, connected, free_ports, no_engine
 
 WANTED = os.environ.get("OBO_TEST_COMPOSE") == "1"
 WHY = "only by make test-compose" if not WANTED else no_engine()
@@ -243,6 +243,45 @@ def test_a_volume_is_lost(deployment, written):
 def test_the_demo(deployment, written):
     said = deployment.compose("--profile", "demo", "run", "--rm", "demo")
     assert said.splitlines()[-1] == "All of it holds.", said
+
+
+SHOP = """
+from framework import Object, method
+
+class Shop(Object):
+    durable = True
+
+    def __init__(self) -> None:
+        self.sold = 0
+
+    @method
+    def sell(self, count: int) -> int:
+        self.sold += count
+        return self.sold
+"""
+
+
+def test_objects_of_the_user(deployment, written, tmp_path):
+    """obo compose writes a file for them; a node is added to it; and all come back after down and up."""
+    ports = free_ports(3)
+    nodes = "".join(f'n{i} = "127.0.0.1:{port}"\n' for i, port in enumerate(ports, 1))
+    (tmp_path / "cluster.toml").write_text(f'[nodes]\n{nodes}[objects.shop]\nclass = "shop:Shop"\n')
+    (tmp_path / "shop.py").write_text(SHOP)
+    own = Deployment(tmp_path, clone=False)
+    own.environment |= {"PYTHONPATH": f"{ROOT}:{tmp_path}", "OBO_CREDENTIALS": "credentials"}
+    try:
+        own.obo("compose", "--app", ".", "--image", deployment.environment["OBO_IMAGE"])
+        own.compose("up", "--wait")
+        own.compose("cp", "init:/credentials", "credentials")
+        assert own.obo("call", "shop", "sell", "3").stdout == "3\n"
+        assert own.obo("compose", "add", "n4").stdout.splitlines()[-1] == "n4: well"
+        assert own.obo("call", "shop", "sell", "4").stdout == "7\n"
+        assert "shop@n4" in own.obo("describe", "shop").stdout
+        own.compose("down")
+        own.compose("up", "--wait")
+        assert own.obo("call", "shop", "sell", "1").stdout == "8\n"
+    finally:
+        own.remove()
 
 
 def test_nodes_on_postgresql(deployment):
