@@ -21,7 +21,12 @@ from framework.sim.run import Level, Options
 from framework.sim.run import run as run_seed
 
 _MOST_SEEDS = 10
-_LEVELS: dict[Level, list[str]] = {"none": ["--no-faults"], "links": [], "all": ["--faults", "all"]}  # to replay
+_LEVELS: dict[Level, list[str]] = {  # to replay
+    "none": ["--no-faults"],
+    "links": [],
+    "group": ["--faults", "group"],
+    "all": ["--faults", "all"],
+}
 
 
 class Wanted(msgspec.Struct):
@@ -61,8 +66,8 @@ def run(
         str,
         typer.Option(
             metavar="LEVEL",
-            help="links: loss, duplication, reordering, cuts, pauses, slow nodes; all: nodes crash, join, leave and "
-            "fall apart, too; none.",
+            help="links: loss, duplication, reordering, cuts, pauses, slow nodes; group: nodes crash, join and leave, "
+            "and all else is punctual; all: both, and the group falls apart; none.",
         ),
     ] = "links",
     no_faults: Annotated[bool, typer.Option("--no-faults", help="The same as --faults none.")] = False,

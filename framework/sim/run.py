@@ -12,8 +12,11 @@ from framework.sim.verdict import Verdict, Violation
 from framework.sim.world import NO_FAULTS, Faults, World
 from framework.trace.files import Trace
 
-#: none; what wires and pauses do; and what happens to the group besides
-Level = Literal["none", "links", "all"]
+#: none; what wires and pauses do; what happens to the group while all else is punctual (A9); and everything
+Level = Literal["none", "links", "group", "all"]
+
+#: A9: a message takes up to 10, an agreement three of them; who waited for a suspicion would take 120 and more.
+NO_STOP = 60.0
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -44,7 +47,11 @@ def random_faults(seed: str, level: Level = "links") -> Faults:
             pauses=chance.choice([0, 0, 1, 2]),
             slow=chance.choice([0, 0, 1]),
         )
-    return links if level == "links" else _with_members(links, Random(f"{seed}/members"), Random(f"{seed}/blackouts"))
+    if level == "links":
+        return links
+    dark = Random(f"{seed}/blackouts")
+    everything = _with_members(NO_FAULTS if level == "group" else links, Random(f"{seed}/members"), dark)
+    return _punctual(everything) if level == "group" else everything
 
 
 def _with_members(links: Faults, chance: Random, dark: Random) -> Faults:
@@ -64,11 +71,17 @@ def _with_members(links: Faults, chance: Random, dark: Random) -> Faults:
     return msgspec.structs.replace(drawn, crashes=5, blackouts=dark.choice([0, 1, 3])) if havoc else drawn
 
 
+def _punctual(faults: Faults) -> Faults:
+    return msgspec.structs.replace(
+        faults, partitions=0, freezes=0, lags=0, havoc=False, blackouts=0, crashes=min(faults.crashes, 3)
+    )
+
+
 def build(seed: int, options: Options | None = None) -> World:
     """The world of a seed, not yet run."""
     options = options or Options()
     text = str(seed)
-    program = Program(text, random_shape(text, options.shape, options.faults == "all"))
+    program = Program(text, random_shape(text, options.shape, options.faults in ("group", "all")))
     world = World(text, program.nodes, placements(program), random_faults(text, options.faults))
     Actors(world, program)
     return world
@@ -77,7 +90,7 @@ def build(seed: int, options: Options | None = None) -> World:
 def run(seed: int, options: Options | None = None) -> Run:
     world = build(seed, options)
     drained = world.run()
-    verdict = judge(world.traces())
+    verdict = judge(world.traces(), no_stop=NO_STOP if world.faults.punctual else None)
     if not drained:  # what else is wrong may well come from that
         verdict.violations.insert(0, Violation("A8", f"the run did not come to an end by time {world.now:.0f}"))
     return Run(seed, verdict, world.traces(), world)

@@ -54,6 +54,12 @@ class Faults(msgspec.Struct, frozen=True):
         quiet = (self.late, self.leaves, self.evicts, self.partitions, self.freezes, self.lags)
         return any((self.crashes, self.blackouts, *quiet))
 
+    @property
+    def punctual(self) -> bool:
+        """Is every message in time, and every node that is alive at work, so that a delay has no other cause?"""
+        links = (self.loss, self.duplication, self.reorder, self.cuts, self.pauses, self.slow)
+        return not any((*links, self.partitions, self.freezes, self.lags, self.havoc, self.blackouts))
+
 
 NO_FAULTS = Faults()
 

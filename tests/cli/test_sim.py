@@ -60,7 +60,7 @@ def test_the_level_of_faults_reaches_the_world_and_a_wrong_one_is_told():
     assert outcome("--faults", "links") == outcome()
     assert len({outcome(), outcome("--no-faults"), outcome("--faults", "all")}) == 3
     wrong = obo("sim", "--seed", "7", "--faults", "some")
-    assert wrong.returncode == 2 and "--faults some: write none, links, all" in wrong.stderr
+    assert wrong.returncode == 2 and "--faults some: write none, links, group, all" in wrong.stderr
 
 
 def test_traces_are_written_and_the_same_each_time(tmp_path):
