@@ -7,6 +7,7 @@ replicas are the same: after each kind of fault, after a restart of all, and aft
 import json
 import os
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -29,14 +30,19 @@ class Written:
         self.rows = []
         self.credentials = deployment.directory / "credentials"
 
+    @contextmanager
     def load(self):
-        return Load(self.deployment.addresses(*NODES), self.credentials)
+        load = Load(self.deployment.addresses(*NODES), self.credentials)
+        try:
+            with load:
+                yield load
+        finally:  # also if the test fails: the next one judges all that was acknowledged
+            self.rows += load.acknowledged
+            print(f"  {len(load.acknowledged)} rows; the longest wait was {load.longest:.1f} s")
 
     def check(self, load=None, replicas=3):
         """Zero errors, every row once, no other, all replicas there and equal."""
         if load is not None:
-            self.rows += load.acknowledged
-            print(f"  {len(load.acknowledged)} rows; the longest wait was {load.longest:.1f} s")
             assert load.acknowledged and not load.errors, load.errors[:3]
         with connected(self.deployment.addresses(*NODES), self.credentials) as db:
             there = [row[0] for row in db.query("SELECT id FROM rows", read="linearizable").rows]
@@ -164,7 +170,6 @@ def test_all_stop_in_time_and_start_again(deployment, written):
 def test_all_are_killed_and_start_again(deployment, written):
     with written.load() as load:
         load.progress()
-    written.rows += load.acknowledged
     deployment.compose("kill")
     deployment.compose("up", "--wait")
     written.check()
