@@ -104,6 +104,16 @@ class Deployment:
                 raise AssertionError({n: (self._health(n), self.compose("logs", "--tail", "20", n)) for n in names})
             time.sleep(0.5)
 
+    def pause(self, name):
+        """Engines on busy machines sometimes cannot freeze a container at the first attempt, and say so."""
+        for _ in range(10):
+            done = self.run("docker", "compose", "pause", name, ok=False)
+            if done.returncode == 0:
+                return
+            assert "unable to freeze" in done.stderr, done.stderr
+            time.sleep(0.5)
+        raise AssertionError(done.stderr)
+
     def _health(self, name):
         found = json.loads(self.run("docker", "inspect", self.container(name)).stdout)[0]["State"]
         return f"{found['Status']} {found.get('Health', {}).get('Status')}"

@@ -134,7 +134,7 @@ def test_a_process_that_crashes_is_started_again_by_the_engine(deployment, writt
 def test_one_stands_still_past_suspicion(deployment, written):
     with written.load() as load:
         load.progress()
-        deployment.compose("pause", "n1")
+        deployment.pause("n1")
         time.sleep(PAUSE)
         load.progress()
         deployment.compose("unpause", "n1")
