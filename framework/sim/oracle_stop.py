@@ -5,28 +5,45 @@ all nodes have one clock. A change lasts from when somebody took part in it (`ch
 wrote its last record, until the last of those who stay has installed the new view.
 
 A request needs something from others when, at its destination, a conflicting request waits or runs meanwhile, one that
-significantly precedes it is not performed yet, or the state has not come yet. A member that was to leave and stays
+significantly precedes it is not performed yet or needs those who leave to get its place (if only as a copy of a call
+that was performed), or the state has not come yet. A member that was to leave and stays
 after all counts as one who leaves: whoever promised to go on without it did not listen to it meanwhile.
 """
 
+from typing import NamedTuple
+
 from framework.sim.oracle_views import Life
 from framework.sim.verdict import Facts, Group, Place
+
+
+class Change(NamedTuple):
+    """To the view of this version."""
+
+    version: int
+    begun: float
+    over: float
+    stay: set[Life]
 
 
 def judge(run: Facts, bound: float) -> None:
     told: set[tuple[str, str]] = set()
     adopted = _adopted(run)
     for before, after in run.views.changes():
-        old = set(run.views.members[before].items())
-        stay = old & set(run.views.members[after].items())
-        window = _window(run, before, after, old - stay, stay)
-        if window is None:
+        change = _change(run, before, after)
+        if change is None:
             continue
-        stay = {life for life in stay if life[0] not in _to_leave(run, before)}
         for group in run.groups.values():
-            if window[0] <= group.at <= window[1] and group.origin in stay:
-                if all(place.life in stay for place in group.places.values()):
-                    _delivered(run, group, bound, after, adopted, told)
+            if change.begun <= group.at <= change.over and group.origin in change.stay:
+                if all(place.life in change.stay for place in group.places.values()):
+                    _delivered(run, group, bound, change, adopted, told)
+
+
+def _change(run: Facts, before: int, after: int) -> Change | None:
+    old = set(run.views.members[before].items())
+    stay = old & set(run.views.members[after].items())
+    window = _window(run, before, after, old - stay, stay)
+    leaving = _to_leave(run, before)
+    return Change(after, *window, {life for life in stay if life[0] not in leaving}) if window else None
 
 
 def _to_leave(run: Facts, version: int) -> set[str]:
@@ -60,7 +77,7 @@ def _delivered(
     run: Facts,
     group: Group,
     bound: float,
-    version: int,
+    change: Change,
     adopted: dict[tuple[Life, str], float],
     told: set[tuple[str, str]],
 ) -> None:
@@ -68,17 +85,21 @@ def _delivered(
         done = place.by_invocation.get(group.invocations[place.object])
         if done is None or done.at <= group.at + bound or (place.name, group.name) in told:
             continue  # what is never delivered is A8
-        waits = adopted.get((place.life, place.replica), group.at) > group.at
-        if not waits and not _needs_others(group, place, done.at):
+        if adopted.get((place.life, place.replica), group.at) > group.at:
+            continue
+        # at any of its destinations: it has its place when all have proposed one
+        everywhere = group.places.values()
+        if not any(_needs_others(group, p, done.at, change.begun - bound, change.stay) for p in everywhere):
             told.add((place.name, group.name))
             run.blame(
                 "A9",
                 f"{place.name} delivered {done.invocation} {done.at - group.at:g} after it was sent, while view "
-                f"{version} was being formed; it needed nothing from those who left (bound: {bound:g})",
+                f"{change.version} was being formed; it needed nothing from those who left (bound: {bound:g})",
             )
 
 
-def _needs_others(group: Group, place: Place, until: float) -> bool:
+def _needs_others(group: Group, place: Place, until: float, since: float, stay: set[Life]) -> bool:
+    """``since``: what was sent before that had its place when the first one left."""
     mine = group.parts[place.object]
     for other in place.groups:
         if other is group or other.at > until:
@@ -86,7 +107,10 @@ def _needs_others(group: Group, place: Place, until: float) -> bool:
         over = place.over.get(other.name)
         if place.conflict(mine, other.parts[place.object]) and (over is None or over.at > group.at):
             return True
-        done = place.by_invocation.get(other.invocations[place.object])
-        if group.before & other.bits[place.object] and (done is None or done.at > group.at):
-            return True
+        if group.before & other.bits[place.object]:
+            done = place.by_invocation.get(other.invocations[place.object])
+            if done is None or done.at > group.at:
+                return True
+            if other.at >= since and any(p.life not in stay for p in other.places.values()):
+                return True
     return False
