@@ -47,6 +47,6 @@ WORKDIR /app
 RUN pg_dump --version && pg_restore --version && obo --version
 EXPOSE 7401
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=5s --timeout=5s --start-period=60s --retries=3 CMD ["obo", "health"]
+HEALTHCHECK --interval=10s --timeout=20s --start-period=60s --retries=3 CMD ["obo", "health"]
 ENTRYPOINT ["obo"]
 CMD ["serve"]
