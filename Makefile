@@ -39,7 +39,7 @@ compiled: $(READY)  ## the com layer as machine code, for obo serve and obo sim;
 
 proto: $(READY)  ## generate framework/net/wire from proto/
 	$(BIN)/python -m grpc_tools.protoc -Iframework/net/wire=proto --python_out=. --pyi_out=. --grpc_python_out=. \
-		framework/net/wire/com.proto framework/net/wire/orb.proto
+		framework/net/wire/com.proto framework/net/wire/orb.proto framework/net/wire/trace.proto
 
 sim: $(READY)    ## the seeded world, 2000 seeds
 	$(BIN)/obo sim --seeds 0:2000

@@ -10,8 +10,8 @@ import psycopg
 
 from framework.bench.closed import Call, closed
 from framework.bench.load import Measured, Order
-from framework.bench.sql_work import FILL, HOT, INSERT, MAKE, SELECT, UPDATE, Work, fill
 from framework.testing.background import Background
+from framework.testing.sql_work import FILL, HOT, INSERT, MAKE, SELECT, UPDATE, Work, fill
 
 PATIENCE = 80.0  # seconds that a row may take longer than it says
 

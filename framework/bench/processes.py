@@ -1,96 +1,29 @@
 """The processes of a benchmark: started, asked what they cost, always ended. All of them listen on loopback alone."""
 
 import os
-import queue
 import socket
-import subprocess
-import sys
-import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Self
 
 import msgspec
 
 from framework.bench.load import Measured, Order
-from framework.errors import Unavailable
+from framework.testing.children import Child
 from framework.testing.undisturbed import undisturbed
 
-READY = 30.0  # seconds in which a process must say that it is
-END = 5.0
 SLACK = 90.0  # an order may last that much longer than it says
 
 _PROC = Path("/proc")
 _TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
-class Process:
-    """Use it in a ``with``. In a session of its own: Ctrl-C reaches the benchmark, which then ends its processes."""
-
-    def __init__(self, name: str, words: Sequence[str], logs: Path) -> None:
-        self.name = name
-        self._log = logs / f"{name}.log"
-        self._words = words
-
-    def __enter__(self) -> Self:
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", *self._words],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                encoding="utf-8",
-                start_new_session=True,
-            )
-        assert self._process.stdout is not None and self._process.stdin is not None
-        self._stdin = self._process.stdin
-        self._said: queue.Queue[str | None] = queue.Queue()
-        threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True).start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._process.poll() is None:
-            self._process.terminate()
-        try:
-            self._process.wait(END)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def _listen(self, stream: IO[str]) -> None:
-        for line in stream:
-            self._said.put(line.rstrip())
-        self._said.put(None)
-
-    def line(self, seconds: float = READY) -> str:
-        """The next line that it says."""
-        try:
-            line = self._said.get(timeout=seconds)
-        except queue.Empty:
-            raise Unavailable(f"{self.name} has said nothing for {seconds:g} s; its log ends: {self._tail()}") from None
-        if line is None:
-            raise Unavailable(f"{self.name} has ended; its log ends: {self._tail()}")
-        return line
+class Process(Child):
+    """One of a benchmark: what it is asked to do, and what that cost."""
 
     def ask(self, order: Order) -> Measured:
-        try:
-            self._stdin.write(msgspec.json.encode(order).decode() + "\n")
-            self._stdin.flush()
-        except BrokenPipeError:
-            pass  # line() says how it ended
+        self.say(msgspec.json.encode(order).decode())
         return msgspec.json.decode(self.line(order.seconds + SLACK), type=Measured)
-
-    def _tail(self) -> str:
-        text = self._log.read_text(encoding="utf-8", errors="replace").strip()
-        return text[-500:] or "(empty)"
 
     def cpu(self) -> float | None:
         return cpu_of(self.pid)

@@ -13,7 +13,7 @@ import msgspec
 from framework.bench.load import Measured, Order
 from framework.bench.rpc import Target
 from framework.bench.sql_side import ONE_NODE, OWN
-from framework.bench.sql_work import COUNTED
+from framework.testing.sql_work import COUNTED
 
 Progress = Callable[[str], None]
 

@@ -10,9 +10,9 @@ from framework import connect
 from framework.bench.processes import NODES, children_of, cpu_of, declared, rss_of, serve, start_client
 from framework.bench.sql import System
 from framework.bench.sql_side import DATABASE, TIMEOUT
-from framework.bench.sql_work import FILL, MAKE, fill
 from framework.errors import Unavailable
 from framework.testing.postgres import servers
+from framework.testing.sql_work import FILL, MAKE, fill
 
 CHUNK = 100  # rows in a call, when tables are filled
 _ECHO = "framework.bench.echo:Echo"

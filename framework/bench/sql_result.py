@@ -11,7 +11,7 @@ from framework.bench.measure import Judged
 from framework.bench.sql import LOST, RATIOS, TARGETS, Bench, Plan, Progress, Row
 from framework.bench.sql_processes import running
 from framework.bench.sql_side import DATABASE, REPLICAS, TIMEOUT
-from framework.bench.sql_work import COUNTED
+from framework.testing.sql_work import COUNTED
 
 
 class Held(msgspec.Struct):

@@ -12,8 +12,8 @@ from framework.bench.closed import Call, closed
 from framework.bench.echo import Echo
 from framework.bench.load import Measured, Order
 from framework.bench.processes import NODES
-from framework.bench.sql_work import COUNT_ALL, HOT, INSERT, SELECT, UPDATE, Work
 from framework.testing.background import Background
+from framework.testing.sql_work import COUNT_ALL, HOT, INSERT, SELECT, UPDATE, Work
 
 TIMEOUT = 60.0  # a machine that is busy with other things shall not end a measurement
 PATIENCE = 80.0  # seconds that a row may take longer than it says

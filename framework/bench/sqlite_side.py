@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from framework.bench.load import Measured, Order, lone
-from framework.bench.sql_work import FILL, HOT, INSERT, MAKE, SELECT, UPDATE, Work, fill
+from framework.testing.sql_work import FILL, HOT, INSERT, MAKE, SELECT, UPDATE, Work, fill
 
 PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "temp_store = MEMORY")
 

@@ -38,6 +38,7 @@ COMMANDS = (
     "sim",
     "verify",
     "fig9",
+    "load",
     "bench",
     "compile",
     "soak",

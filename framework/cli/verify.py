@@ -17,6 +17,7 @@ from framework.sim.oracle import judge
 from framework.sim.picture import of_traces
 from framework.sim.verdict import Verdict, Violation
 from framework.trace.check import load
+from framework.trace.files import Trace, read
 
 _NUMBERS = ("requests", "delivered", "duplicates", "fast", "slow", "pairs", "ordered", "views", "crashed", "adopted")
 _RARE = {
@@ -50,7 +51,7 @@ def run(
         list[str],
         typer.Argument(
             metavar="TRACE...",
-            help="The files of one run, or directories: each that holds *.jsonl is a run.",
+            help="The files of one run, or directories: of obo load, or each that holds *.jsonl is a run.",
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per run and line on stdout.")] = False,
@@ -97,13 +98,34 @@ def runs(names: Sequence[str]) -> list[tuple[str, list[Path]]]:
 
 
 def _inside(directory: Path) -> list[tuple[str, list[Path]]]:
-    """The directory itself is a run, or those below it are."""
+    """The directory itself is a run, or those below it are. One of ``obo load`` has a directory for each life."""
+    loaded = [run for run in (directory, *sorted(directory.iterdir())) if (run / "run.toml").is_file()]
+    if loaded:
+        return [(str(run), _lives(run)) for run in loaded]
     holders: dict[Path, list[Path]] = {}
     for file in sorted(directory.glob("*.jsonl")) or sorted(directory.rglob("*.jsonl")):
         holders.setdefault(file.parent, []).append(file)
     if not holders:
         raise BadTrace(f"{directory}: no trace files (*.jsonl) in this directory or below")
     return [(str(holder), files) for holder, files in sorted(holders.items(), key=lambda item: _order(item[0]))]
+
+
+def _lives(run: Path) -> list[Path]:
+    found = sorted(header.parent for header in run.glob("traces/*/header.json"))
+    if not found:
+        raise BadTrace(f"{run}: a run without traces: its nodes wrote none, or could not be asked (see its run.toml)")
+    return found
+
+
+def _read(path: Path) -> Trace:
+    """A file of JSON lines, or a directory of a run with Parquet."""
+    if not path.is_dir():
+        return read(path)
+    try:
+        from framework.analytics.lives import read_life
+    except ImportError as error:
+        raise BadTrace(f"{path}: needs pyarrow: pip install 'obo[load]' ({error})") from None
+    return read_life(path)
 
 
 def _order(path: Path) -> tuple[str, int, str]:
@@ -114,7 +136,7 @@ def _order(path: Path) -> tuple[str, int, str]:
 
 def judge_run(name: str, paths: Sequence[Path], wanted: look.Look) -> Judged:
     try:
-        traces = load(paths)
+        traces = load(paths, _read)
     except BadTrace as error:
         return Judged(name, error=str(error))
     verdict = judge(traces)

@@ -131,8 +131,12 @@ def connect(addresses: str | Sequence[str], timeout: float = TIMEOUT, **access: 
 def ask_node(address: str, question: Look | Change, timeout: float, **access: Unpack[Access]) -> Any:
     """One question to this very node, also if it is not a member of the group or takes no calls."""
     credentials = client(access, parse_addresses(address))
-    asking = glance.ask(address, question, credentials, timeout)
-    return asyncio.run_coroutine_threadsafe(asking, _background()).result()
+    return in_background(glance.ask(address, question, credentials, timeout))
+
+
+def in_background(work: Coroutine[Any, Any, R]) -> R:
+    """What comes of it, on the loop that all clients of this process share."""
+    return asyncio.run_coroutine_threadsafe(work, _background()).result()
 
 
 class AsyncOrb(Face):

@@ -24,7 +24,7 @@ from framework.com.messages import Transmission
 from framework.declare import Method
 from framework.errors import Aborted, BadRequest, OboError, OutcomeUnknown, ResourceExhausted, Unavailable
 from framework.ids import Node, Replica, check_name
-from framework.net.wire import com_pb2, orb_pb2, orb_pb2_grpc
+from framework.net.wire import com_pb2, orb_pb2, orb_pb2_grpc, trace_pb2
 from framework.net.wire.orb_pb2 import (
     DescribeRequest,
     DescribeResponse,
@@ -51,7 +51,7 @@ TIMEOUT = 10.0
 MOST_IN_FLIGHT = 10_000
 
 SERVICES = tuple(
-    service.full_name for file in (com_pb2, orb_pb2) for service in file.DESCRIPTOR.services_by_name.values()
+    service.full_name for file in (com_pb2, orb_pb2, trace_pb2) for service in file.DESCRIPTOR.services_by_name.values()
 )
 STATES = "obo.states"  # a name for health alone: it takes calls, and has the states of all its replicas
 

@@ -4,7 +4,7 @@
 | --- | --- |
 | read-only | look, and call methods that are declared ``readonly`` |
 | call | call every method |
-| admin | also change the cluster |
+| admin | also change the cluster, and read traces |
 
 Sessions belong to the token that opened them: the token's name is part of the client's name in the com layer. So who
 gives the name of another's client, at whatever node, speaks of a client of its own.

@@ -15,7 +15,7 @@ def load_class(target: str) -> type[Object]:
     module_name, colon, class_name = target.partition(":")
     if not colon or not module_name or not class_name:
         raise BadRequest(f"{target!r} names no class: write module:Class, for example objects.bank:Bank")
-    module = _module(module_name)
+    module = load_module(module_name)
     found = getattr(module, class_name, None)
     if found is None:
         raise BadRequest(
@@ -26,7 +26,8 @@ def load_class(target: str) -> type[Object]:
     return found
 
 
-def _module(name: str) -> ModuleType:
+def load_module(name: str) -> ModuleType:
+    """One of the current directory, or an installed one."""
     here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)

@@ -54,6 +54,7 @@ from framework.orb.keeping import keep
 from framework.orb.life import Life
 from framework.orb.naming import Naming
 from framework.orb.sessions import Sessions
+from framework.orb.traces import Traces
 from framework.orb.workers import Workers
 
 log = logging.getLogger(__name__)
@@ -320,6 +321,7 @@ class Node:
         self.peers.serve_on(self._server)
         self.sessions.serve_on(self._server)
         await self.gateway.serve_on(self._server)
+        Traces(self.name, self._trace, self.guard).serve_on(self._server)
         where = self.config.listens(self.name)
         if not listen(self._server, where, self._tls):
             raise Unavailable(f"{self.name} cannot listen on {where}: is the port in use?")

@@ -26,13 +26,19 @@ class Tracing:
             for old in directory_path.glob(f"{node}.since*.jsonl"):
                 old.unlink()
         self._file = (directory_path / file_name(node, life)).open("wb", buffering=0)
-        self._file.write(line(header(node, directory)))
+        self._put(line(header(node, directory)))
         self._early: set[Sid] = set()
         self._recorder = Recorder(node, directory.view.version, self._write, life)
 
     def _write(self, record: Record) -> None:
         if not self._file.closed:
-            self._file.write(line(record))
+            self._put(line(record))
+
+    def _put(self, data: bytes) -> None:
+        """All of it, or OSError, at which the node stops: a disk that is nearly full takes only a part of a line, and
+        says so by the number of bytes alone. No record is lost without a word."""
+        while len(data) > (written := self._file.write(data)):
+            data = data[written:]
 
     def early(self, ended: Ended) -> None:
         """An instance has ended and goes to disk: this stands in the trace before it is there, and not once more."""

@@ -84,7 +84,10 @@ class Forest(Program):
         return self._acts(f"client/{name}", 1)
 
     def script(self, request: Request, at: Kindred, footprint: Footprint) -> Script:
-        invocation = request.invocation
+        return self.performed(str(request.invocation), at)
+
+    def performed(self, invocation: str, at: Kindred) -> Script:
+        """What the instance of this invocation does; also on real nodes (framework/load/fig9_objects.py)."""
         acts = self._acts(f"call/{invocation}", at.level + 1) if at.level < DEPTH else []
         return Script(tuple(acts), self.chance("work", invocation).uniform(0.0, 3.0), True)
 

@@ -87,9 +87,9 @@ def _delivered(
             continue  # what is never delivered is A8
         if adopted.get((place.life, place.replica), group.at) > group.at:
             continue
-        # at any of its destinations: it has its place when all have proposed one
-        everywhere = group.places.values()
-        if not any(_needs_others(group, p, done.at, change.begun - bound, change.stay) for p in everywhere):
+        # it has its place when all of its destinations have proposed one
+        held = any(_is_held(group, p, done.at, change.begun - bound, change.stay) for p in group.places.values())
+        if not held and not _meets_another(group, place, done.at):
             told.add((place.name, group.name))
             run.blame(
                 "A9",
@@ -98,19 +98,24 @@ def _delivered(
             )
 
 
-def _needs_others(group: Group, place: Place, until: float, since: float, stay: set[Life]) -> bool:
-    """``since``: what was sent before that had its place when the first one left."""
+def _meets_another(group: Group, place: Place, until: float) -> bool:
     mine = group.parts[place.object]
     for other in place.groups:
-        if other is group or other.at > until:
+        if other is not group and other.at <= until and place.conflict(mine, other.parts[place.object]):
+            over = place.over.get(other.name)
+            if over is None or over.at > group.at:
+                return True
+    return False
+
+
+def _is_held(group: Group, place: Place, until: float, since: float, stay: set[Life]) -> bool:
+    """``since``: what was sent before that had its place when the first one left."""
+    for other in place.groups:
+        if other is group or other.at > until or not group.before & other.bits[place.object]:
             continue
-        over = place.over.get(other.name)
-        if place.conflict(mine, other.parts[place.object]) and (over is None or over.at > group.at):
+        done = place.by_invocation.get(other.invocations[place.object])
+        if done is None or done.at > group.at:
             return True
-        if group.before & other.bits[place.object]:
-            done = place.by_invocation.get(other.invocations[place.object])
-            if done is None or done.at > group.at:
-                return True
-            if other.at >= since and any(p.life not in stay for p in other.places.values()):
-                return True
+        if other.at >= since and any(p.life not in stay for p in other.places.values()):
+            return True
     return False

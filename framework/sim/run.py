@@ -15,8 +15,9 @@ from framework.trace.files import Trace
 #: none; what wires and pauses do; what happens to the group while all else is punctual (A9); and everything
 Level = Literal["none", "links", "group", "all"]
 
-#: A9: a message takes up to 10, an agreement three of them; who waited for a suspicion would take 120 and more.
-NO_STOP = 60.0
+#: A9: who waits for a suspicion takes 120 and more. An agreement takes some 30, and a call may wait for others that
+#: nest calls of their own.
+NO_STOP = 110.0
 
 
 class Options(msgspec.Struct, frozen=True):

@@ -135,7 +135,7 @@ class Cluster:
         return {name: {peer: view[peer] for peer in self.nodes} for name, view in views.items()}
 
     def _member(self, name: str, addresses: Mapping[str, str], reaper: Reaper | None) -> Member:
-        for old in self._traces(name):  # of an earlier run
+        for old in self.traces(name):  # of an earlier run
             old.unlink()
         if reaper is None:
             return NodeInside(name, self._plan.config(addresses, self.directory), self.directory, self._background)
@@ -143,7 +143,7 @@ class Cluster:
         file.write_text(self._plan.toml(addresses), encoding="utf-8")
         return NodeProcess(name, file, self.directory, reaper, self._with_traces)
 
-    def _traces(self, name: str) -> list[Path]:
+    def traces(self, name: str) -> list[Path]:
         """One for each life of a node."""
         return [p for p in sorted(self.directory.glob(f"{name}.*jsonl")) if p.name.split(".")[0] == name]
 
@@ -281,6 +281,24 @@ class Cluster:
         if not self._with_traces:
             raise BadRequest("this cluster was made with traces=False: there is nothing to verify")
         self.verified = True
+        settled, alive = self.finish(settle)
+        files = [_whole_lines(path) for name in self.nodes for path in self.traces(name)]
+        # where most are gone, those who are left cannot do without them: then some stay in the view for ever
+        verdict = judge(load(files), ended=settled or 2 * alive > len(self.nodes))
+        if verdict.violations:
+            found = "\n".join(map(str, verdict.violations))
+            raise AssertionError(f"the traces in {self.directory} break the definitions of OBO delivery:\n{found}")
+        return verdict
+
+    def lost(self) -> list[str]:
+        """Nodes that have ended and nobody asked them to; from here on they count as ended."""
+        gone = [m for m in self._members.values() if isinstance(m, NodeProcess) and m.alive and m.has_ended]
+        for member in gone:
+            member.end()
+        return [m.name for m in gone]
+
+    def finish(self, settle: float = SETTLE) -> tuple[bool, int]:
+        """Heal all links, let the nodes finish and stop them all. Was everything over, and how many were there?"""
         self.heal()
         alive = [m for m in self._members.values() if m.alive]
         for member in alive:
@@ -290,13 +308,7 @@ class Cluster:
             member.ask_to_stop(leave=False)
         for member in alive:
             member.wait_stopped()
-        files = [_whole_lines(path) for name in self.nodes for path in self._traces(name)]
-        # where most are gone, those who are left cannot do without them: then some stay in the view for ever
-        verdict = judge(load(files), ended=settled or 2 * len(alive) > len(self.nodes))
-        if verdict.violations:
-            found = "\n".join(map(str, verdict.violations))
-            raise AssertionError(f"the traces in {self.directory} break the definitions of OBO delivery:\n{found}")
-        return verdict
+        return settled, len(alive)
 
 
 def _open(status: Mapping[str, Any]) -> bool:

@@ -74,6 +74,10 @@ class NodeProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
     def wait_ready(self, until: float) -> None:
         """Until the node says so; Unavailable with the end of its log if it does not by ``until``."""
         ready = f"{self.name} is ready on ".encode()

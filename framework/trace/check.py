@@ -5,7 +5,7 @@ never sent from there, files of different runs. What can be a fault of the proto
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from framework.errors import BadTrace
@@ -19,9 +19,9 @@ _OF_A_GROUP = ("send", "arrive", "propose", "agree", "deliver", "duplicate", "re
 _WAYS = ("", "fast", "slow", "none")
 
 
-def load(paths: Sequence[Path]) -> list[Trace]:
+def load(paths: Sequence[Path], reading: Callable[[Path], Trace] = read) -> list[Trace]:
     """The traces of one run, or BadTrace that names file, line and what is wrong."""
-    traces = [read(path) for path in paths]
+    traces = [reading(path) for path in paths]
     check(list(zip(paths, traces, strict=True)))
     return traces
 

@@ -1,6 +1,6 @@
 """Trace files: written by a node as it goes, read back whole for a verdict."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -59,23 +59,30 @@ def read(path: Path) -> Trace:
     lines.pop()
     if not lines:
         raise BadTrace(f"{path}: empty; a trace starts with a header line")
-    head = _decode_header(path, lines[0])
+    head = decode_header(path, lines[0])
     records: list[Record] = []
     for number, text in enumerate(lines[1:], 2):
         try:
             record = _record.decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
             raise BadTrace(f"{path}:{number}: {e}") from None
-        if record.node != head.node or record.i != len(records) + 1:
-            raise BadTrace(
-                f"{path}:{number}: record {record.i} of {record.node}; expected {len(records) + 1} of {head.node} "
-                "(a line is missing, repeated or from another file)"
-            )
         records.append(record)
+    check_numbers(path, head, records)
     return Trace(head, records)
 
 
-def _decode_header(path: Path, text: bytes) -> Header:
+def check_numbers(path: Path, head: Header, records: Sequence[Record]) -> None:
+    """BadTrace unless they are all of this node, from 1 on without gaps."""
+    for expected, record in enumerate(records, 1):
+        if record.node != head.node or record.i != expected:
+            raise BadTrace(
+                f"{path}:{expected + 1}: record {record.i} of {record.node}; expected {expected} of {head.node} "
+                "(a line is missing, repeated or from another file)"
+            )
+
+
+def decode_header(path: Path, text: bytes) -> Header:
+    """From the first line of a trace."""
     try:
         version = msgspec.json.decode(text, type=_Version).version
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:

@@ -16,8 +16,8 @@ from framework.bench.closed import closed
 from framework.bench.load import Measured, Order
 from framework.bench.sql import PARTS, RATIOS, TARGETS, Bench, Key, Plan, System
 from framework.bench.sql_result import Held, result
-from framework.bench.sql_work import COUNTED, HOT, ROWS, Work
 from framework.errors import Unavailable
+from framework.testing.sql_work import COUNTED, HOT, ROWS, Work
 from tests.cli.run_obo import COMMAND, obo, surroundings
 
 NAMES = {
