@@ -33,6 +33,12 @@ RUN cd /opt/obo/lib/python3*/site-packages \
     && find . \( -name '*.pyx' -o -name '*.pxd' -o -name '*.c' -o -name '*.h' -o -name '*.pyi' \) -delete \
     && /opt/obo/bin/obo config check /src/examples/sql.toml
 
+# What obo load needs beside that, in a place of its own: nodes do without.
+FROM build AS build-load
+RUN python3 -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+print(*p['optional-dependencies']['load'], sep='\n')" > load.txt \
+    && python3 -m pip --python /opt/obo/bin/python install --only-binary :all: --target /opt/load -r load.txt
+
 FROM ${BASE} AS node
 RUN groupadd --gid 10001 obo \
     && useradd --uid 10001 --gid obo --no-create-home --home-dir /app --shell /usr/sbin/nologin obo \
@@ -50,3 +56,10 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=20s --start-period=60s --retries=3 CMD ["obo", "health"]
 ENTRYPOINT ["obo"]
 CMD ["serve"]
+
+FROM node AS load
+COPY --from=build-load /opt/load /opt/load
+ENV PYTHONPATH=/app:/opt/load
+
+# Last, so that it is what docker build makes: the image of nodes.
+FROM node

@@ -16,6 +16,7 @@ from framework import OboError, connect
 from objects.sql.client import Sql
 
 ROOT = Path(__file__).parents[2]
+IMAGES = ("OBO", "OBO_LOAD", "POSTGRES")
 PATIENCE = 180  # seconds; a bound, not a measure
 PORTS = ("OBO_N1_PORT", "OBO_N2_PORT", "OBO_N3_PORT", "OBO_N4_PORT", "OBO_P1_PORT", "OBO_P2_PORT", "OBO_P3_PORT")
 
@@ -62,7 +63,7 @@ class Deployment:
         self.directory = fresh_clone(directory) if clone else directory
         self.project = f"obo-test-{uuid4().hex[:8]}"
         ports = {name: str(port) for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True)}
-        image = {"OBO_IMAGE": f"{self.project}-node", "POSTGRES_IMAGE": f"{self.project}-postgres"}
+        image = {f"{name}_IMAGE": f"{self.project}-{name.lower()}" for name in IMAGES}
         self.environment = {**os.environ, "COMPOSE_PROJECT_NAME": self.project, **ports, **image}
         for file, letter in (("cluster.toml", "N"), ("postgres.toml", "P")) if clone else ():
             path = directory / "deploy" / file
@@ -123,8 +124,8 @@ class Deployment:
 
     def remove(self):
         self.run("docker", "compose", "--profile", "*", "down", "--volumes", "--timeout", "5", ok=False)
-        for name in ("OBO_IMAGE", "POSTGRES_IMAGE"):
-            self.run("docker", "image", "rm", "--force", self.environment[name], ok=False)
+        for name in IMAGES:
+            self.run("docker", "image", "rm", "--force", self.environment[f"{name}_IMAGE"], ok=False)
 
 
 @contextmanager

@@ -6,6 +6,8 @@ replicas are the same: after each kind of fault, after a restart of all, and aft
 
 import json
 import os
+import re
+import threading
 import time
 from contextlib import contextmanager
 
@@ -154,6 +156,33 @@ def test_one_is_cut_off_and_comes_back(deployment, written):
         deployment.wait_well(*NODES)
         load.progress()
     written.check(load)
+
+
+def test_a_load_run_with_a_kill(deployment, written):
+    """obo load in a container: no client sees an error, and the traces of all nodes are there."""
+    deployment.environment |= {"OBO_TRACE": "/traces", "OBO_LOAD": "sql --duration 25 --timeout 60"}
+    deployment.compose("--profile", "load", "build", "load")
+    deployment.compose("up", "--wait")
+    killed = []
+
+    def kill():
+        deployment.compose("kill", "n2")
+        killed.append(time.time())
+
+    killer = threading.Timer(18.0, kill)  # it takes some seconds until the load begins
+    killer.start()
+    said = deployment.compose("--profile", "load", "run", "--rm", "load", ok=False)
+    ended = time.time()
+    killer.join()
+    print(said)
+    assert killed[0] < ended and " none " in said, said  # the column of errors
+    deployment.compose("up", "--wait")
+    written.check()
+    told = deployment.compose("--profile", "load", "run", "--rm", "--no-deps", "load", "cat /runs/*/run.toml")
+    assert killed[0] > float(re.search(r"^started = ([0-9.]+)", told, re.M)[1]), told
+    assert killed[0] < float(re.search(r"^calls_until = ([0-9.]+)", told, re.M)[1]), told
+    deployment.environment |= {"OBO_TRACE": ""}
+    deployment.compose("up", "--wait")
 
 
 def test_all_stop_in_time_and_start_again(deployment, written):
