@@ -87,7 +87,7 @@ def roll(
 
     A node has its turn when all are well, so calls go on.
 
-    Example: obo compose roll --config deploy/cluster.toml --build
+    Example: obo compose roll --config examples/compose/cluster.toml --build
     """
     from framework.cli.compose_roll import Compose
     from framework.cli.compose_roll import roll as roll_all
@@ -109,7 +109,7 @@ def add(
 
     It gets a replica of every object that is on all nodes, that is without 'on' in the cluster.toml.
 
-    Example: obo compose add n4 --config deploy/cluster.toml
+    Example: obo compose add n4 --config examples/compose/cluster.toml
     """
     from framework.cli import compose_roll
     from framework.cli.compose_file import settings

@@ -66,7 +66,7 @@ class Deployment:
         image = {f"{name}_IMAGE": f"{self.project}-{name.lower()}" for name in IMAGES}
         self.environment = {**os.environ, "COMPOSE_PROJECT_NAME": self.project, **ports, **image}
         for file, letter in (("cluster.toml", "N"), ("postgres.toml", "P")) if clone else ():
-            path = directory / "deploy" / file
+            path = directory / "examples" / "compose" / file
             text = path.read_text()
             for i, old in enumerate(("7401", "7402", "7403") if letter == "N" else ("7411", "7412", "7413"), 1):
                 text = text.replace(f":{old}", f":{ports[f'OBO_{letter}{i}_PORT']}")

@@ -20,7 +20,7 @@ WHY = "only by make test-compose" if not WANTED else no_engine()
 pytestmark = pytest.mark.skipif(bool(WHY), reason=f"no containers here: {WHY}")
 
 NODES = ("n1", "n2", "n3")
-PAUSE = 5.0  # seconds; suspect_after is 2 in deploy/cluster.toml
+PAUSE = 5.0  # seconds; suspect_after is 2 in examples/compose/cluster.toml
 MEGABYTES = 250 - 130  # of our layers: the node's image must stay below 250, and python:3.11-slim has up to 130
 
 
@@ -94,7 +94,7 @@ def test_the_image_is_small_and_its_user_may_do_little(deployment, written):
 
 def test_obo_sql_from_outside(deployment, written):
     """Through TLS, with the token; and not without."""
-    config = ("--config", "deploy/cluster.toml")
+    config = ("--config", "examples/compose/cluster.toml")
     done = deployment.obo("sql", "SELECT count(*) AS n FROM rows", "--csv", *config)
     assert done.stdout.splitlines() == ["n", "0"]
     assert "all that are there hold the same" in deployment.obo("sql", "check", *config).stdout
@@ -214,7 +214,7 @@ def test_down_and_up_with_volumes(deployment, written):
 
 
 def test_a_roll_and_a_fourth_replica_while_clients_write(deployment, written):
-    config = ("--config", "deploy/cluster.toml")
+    config = ("--config", "examples/compose/cluster.toml")
     with written.load() as load:
         load.progress()
         deployment.obo("compose", "roll", *config)
@@ -230,7 +230,7 @@ def test_a_roll_and_a_fourth_replica_while_clients_write(deployment, written):
 def test_a_node_is_taken_out_for_good(deployment, written):
     """As docs/operations.md says it."""
     deployment.compose("down")
-    toml, env = deployment.directory / "deploy" / "cluster.toml", deployment.directory / ".env"
+    toml, env = deployment.directory / "examples" / "compose" / "cluster.toml", deployment.directory / ".env"
     toml.write_text("".join(line for line in toml.read_text().splitlines(True) if not line.startswith("n4 =")))
     env.write_text(env.read_text().replace("COMPOSE_PROFILES=four", "COMPOSE_PROFILES="))
     deployment.compose("up", "--wait")
@@ -243,7 +243,7 @@ def test_a_node_is_taken_out_for_good(deployment, written):
 def test_new_certificates_and_a_new_token(deployment, written):
     with written.load() as load:
         load.progress()
-        done = deployment.obo("compose", "roll", "--config", "deploy/cluster.toml", "--renew")
+        done = deployment.obo("compose", "roll", "--config", "examples/compose/cluster.toml", "--renew")
         load.progress()
     assert "new certificates for n1, n2, n3 and for clients (you asked for it)" in done.stdout
     written.check(load)
@@ -253,7 +253,7 @@ def test_new_certificates_and_a_new_token(deployment, written):
     (written.credentials / "token").rename(written.credentials / "token.old")
     (written.credentials / "token").write_text(token)
     try:
-        config = ("--config", "deploy/cluster.toml")
+        config = ("--config", "examples/compose/cluster.toml")
         assert "db" in deployment.obo("ls", *config).stdout
         refused = deployment.obo("sql", "DELETE FROM rows", *config, ok=False)
     finally:

@@ -34,7 +34,9 @@ def settings_of(text):
 
 
 def test_settings_are_in_git_and_explained():
-    ignored = subprocess.run(["git", "check-ignore", ".env", "deploy/cluster.toml"], cwd=ROOT, capture_output=True)
+    ignored = subprocess.run(
+        ["git", "check-ignore", ".env", "examples/compose/cluster.toml"], cwd=ROOT, capture_output=True
+    )
     assert ignored.stdout == b""
     for block in ENV.strip().split("\n\n"):
         assert block.startswith("#"), block
@@ -58,7 +60,7 @@ def test_the_default_is_three_nodes_and_init():
 
 @pytest.mark.parametrize(("file", "init"), [("cluster.toml", "init"), ("postgres.toml", "p-init")])
 def test_the_nodes_of_the_toml_are_services_and_have_the_ports(file, init):
-    toml = (ROOT / "deploy" / file).read_text()
+    toml = (ROOT / "examples" / "compose" / file).read_text()
     nodes = tomllib.loads(toml)["nodes"]
     given = settings_of(ENV)
     for name, address in nodes.items():

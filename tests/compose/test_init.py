@@ -124,7 +124,7 @@ def test_settings_of_the_file_stay_and_addresses_on_a_network_too():
     assert made["objects"] == tomllib.loads(text)["objects"]
     assert made["serve"] == {"workers": 7, "bind": "0.0.0.0"} and made["group"] == {"suspect_after": 3.5}
     assert made["security"]["cert"] == "{node}.pem" and "client" not in made["security"]
-    parse(to_toml(inside((ROOT / "deploy" / "postgres.toml").read_text(), "x")))
+    parse(to_toml(inside((ROOT / "examples" / "compose" / "postgres.toml").read_text(), "x")))
 
 
 @pytest.mark.parametrize("text", ["", "[nodes]\n", "[nodes]\nn1 = 5\n", "nodes = 3\n", "[nodes\n"])
