@@ -25,7 +25,7 @@ demo: $(READY)   ## a bank on three nodes: clients move money, a node is killed 
 test: $(READY)   ## all tests
 	$(BIN)/python -m pytest -n auto --dist loadgroup tests
 
-test-compose: $(READY)  ## containers with faults, about ten minutes; needs a Docker engine with Compose
+test-compose: $(READY)  ## containers with faults, ten minutes or more; needs a Docker engine with Compose
 	OBO_TEST_COMPOSE=1 $(BIN)/python -m pytest -v -s -rs -p no:xdist tests/compose
 
 check: $(READY)  ## ruff, mypy --strict, architecture
