@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check compiled proto sim bench bench-rpc bench-sql fig9 clean
+.PHONY: help setup demo test test-compose check compiled proto sim bench bench-rpc bench-sql fig9 clean
 
 help:          ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -24,6 +24,9 @@ demo: $(READY)   ## a bank on three nodes: clients move money, a node is killed 
 
 test: $(READY)   ## all tests
 	$(BIN)/python -m pytest -n auto --dist loadgroup tests
+
+test-compose: $(READY)  ## containers with faults, about ten minutes; needs a Docker engine with Compose
+	OBO_TEST_COMPOSE=1 $(BIN)/python -m pytest -v -s -rs -p no:xdist tests/compose
 
 check: $(READY)  ## ruff, mypy --strict, architecture
 	$(BIN)/ruff check .

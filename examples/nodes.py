@@ -60,12 +60,12 @@ def _option() -> str | None:
 
 def _started(directory: Path, objects: Mapping[str, str]) -> Iterator[str]:
     """Nodes for as long as the caller goes on."""
-    addresses = {name: f"127.0.0.1:{port}" for name, port in zip(("n1", "n2", "n3"), _free_ports(3), strict=True)}
+    addresses = {name: f"127.0.0.1:{port}" for name, port in zip(("n1", "n2", "n3"), free_ports(3), strict=True)}
     (directory / CONFIG).write_text(_toml(addresses, objects), encoding="utf-8")
     print("starting three nodes ...", file=sys.stderr)
     nodes: dict[str, subprocess.Popen[bytes]] = {}
     try:
-        with _signals_later():  # a node that is half started could not be stopped
+        with signals_later():  # a node that is half started could not be stopped
             for name in addresses:
                 nodes[name] = _serve(directory, name)
         for name, node in nodes.items():
@@ -76,7 +76,7 @@ def _started(directory: Path, objects: Mapping[str, str]) -> Iterator[str]:
 
 
 @contextmanager
-def _signals_later() -> Iterator[None]:
+def signals_later() -> Iterator[None]:
     came: list[int] = []
     usual = {n: signal.signal(n, lambda number, _: came.append(number)) for n in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -88,7 +88,7 @@ def _signals_later() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Below those that the system gives to outgoing connections: one of these could take a port before a node does."""
     among = iter(random.sample(range(20_000, 32_000), 200))
     return [next(port for port in among if _is_free(port)) for _ in range(count)]

@@ -53,6 +53,7 @@ MOST_IN_FLIGHT = 10_000
 SERVICES = tuple(
     service.full_name for file in (com_pb2, orb_pb2, trace_pb2) for service in file.DESCRIPTOR.services_by_name.values()
 )
+STATES = "obo.states"  # a name for health alone: it takes calls, and has the states of all its replicas
 
 R = TypeVar("R")
 _sessions = msgspec.msgpack.Decoder(tuple[Session, ...])
@@ -111,23 +112,33 @@ class Gateway:
         self._made = 0
         self._closing: asyncio.Task[None] | None = None
         self._telling: set[asyncio.Task[None]] = set()
+        self._has_states = False
 
     async def serve_on(self, server: Any) -> None:
         orb_pb2_grpc.add_GatewayServicer_to_server(_Acceptor(self), server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        await self._tell(False)
+        await self._tell(False, *SERVICES, STATES)
         names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)
 
     def serves(self, yes: bool) -> None:
         """For those who watch its health."""
-        task = asyncio.ensure_future(self._tell(yes))
+        self._will_tell(yes, *SERVICES)
+
+    def has_states(self, yes: bool) -> None:
+        """For those who wait until the next node may be stopped."""
+        if yes != self._has_states:
+            self._has_states = yes
+            self._will_tell(yes, STATES)
+
+    def _will_tell(self, yes: bool, *services: str) -> None:
+        task = asyncio.ensure_future(self._tell(yes, *services))
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
 
-    async def _tell(self, serves: bool) -> None:
+    async def _tell(self, serves: bool, *services: str) -> None:
         word = health_pb2.HealthCheckResponse.SERVING if serves else health_pb2.HealthCheckResponse.NOT_SERVING
-        for service in SERVICES:
+        for service in services:
             await self._health.set(service, word)
 
     def drain(self) -> None:

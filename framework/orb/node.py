@@ -155,6 +155,7 @@ class Node:
         while True:
             await asyncio.sleep(TICK)
             self.feed(Tick())
+            self.gateway.has_states(self.member is not None and not (self.refusal() or self.member.com.unready))
 
     def _explain(self, question: bytes) -> bytes:
         if self.member is None:

