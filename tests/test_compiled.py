@@ -78,3 +78,10 @@ def test_a_node_asks_before_anything_of_the_com_layer_is_imported() -> None:
     )
     told = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     assert told.stdout == "[]\n"
+
+
+def test_what_is_compiled_is_the_com_layer() -> None:
+    from framework.cli.compile import HOME, MODULES
+
+    assert {"framework/com/core.py", "framework/com/order.py"} <= set(MODULES)
+    assert all((HOME / module).is_file() for module in MODULES)

@@ -164,14 +164,13 @@ def _corrected(
         return made, staged, run
     at_dest = dict.fromkeys(("arrive_at", "propose_at", "agree_at", "start_at", "end_at"), "dest_node")
     own = dict.fromkeys(("start_at", "end_at"), "node")
-    assert made.history is not None
     made = msgspec.structs.replace(
         made,
         moves=clocks.correct(made.moves, offsets, {"sent_at": "origin", **at_dest}),
         performed=clocks.correct(made.performed, offsets, own),
         sends=clocks.correct(made.sends, offsets, {"at": "node"}),
         receipts=clocks.correct(made.receipts, offsets, {"at": "node"}),
-        history=clocks.correct(made.history, offsets, {**own, "agree_at": "node"}),
+        history=made.history and clocks.correct(made.history, offsets, {**own, "agree_at": "node"}),
     )
     answers = staged.answers.withColumn("done_node", F.regexp_extract("place", "@([^#]+)", 1))
     answers = clocks.correct(answers, offsets, {"at": "node", "done_end_at": "done_node"}).drop("done_node")

@@ -19,18 +19,24 @@ def answers(tables: Tables) -> DataFrame:
         F.col("sent_replica").alias("replica"),
         "place",
         F.col("sent_invocation").alias("invocation"),
-        "sent_readonly",
+        *_done(F.lit(False)),
+        F.col("start_i").isNotNull().alias("here"),
     )
-    done = histories(tables).select(
-        "place", "invocation", F.col("sid").alias("done_sid"), F.col("end_i").alias("done_end_i"),
-        F.col("end_at").alias("done_end_at"), F.col("committed").alias("done_committed"), "adopted",
-    )  # fmt: skip
+    rows = told.join(sent, ["group", "replica"], "left")
+    # mostly it was performed as this group; else as a copy of it, or it came with a state
+    other = histories(tables).select("place", "invocation", *_done(F.col("adopted")))
+    elsewhere = rows.where("not coalesce(here, false)").drop(
+        *[c for c in other.columns if c.startswith("done_")], "adopted"
+    )
+    elsewhere = elsewhere.join(other, ["place", "invocation"], "left")
     facts = F.broadcast(tables.places.select("place", "final", "crashed"))
-    return (
-        told.join(sent, ["group", "replica"], "left")
-        .join(done, ["place", "invocation"], "left")
-        .join(facts, "place", "left")
-    )
+    return rows.where("here").unionByName(elsewhere).drop("here").join(facts, "place", "left")
+
+
+def _done(adopted: Column) -> list[Column]:
+    """The instance that gave an answer."""
+    names = {"sid": "done_sid", "end_i": "done_end_i", "end_at": "done_end_at", "committed": "done_committed"}
+    return [*[F.col(name).alias(alias) for name, alias in names.items()], adopted.alias("adopted")]
 
 
 def unanswered(rows: DataFrame) -> DataFrame:

@@ -63,7 +63,7 @@ def histories(tables: Tables) -> DataFrame:
         return tables.history
     mine = own(tables)
     segments = F.broadcast(tables.segments)
-    if tables.segments.isEmpty():
+    if tables.alone:
         return mine.withColumns({"adopted": F.lit(False), "order": F.col("start_i")})
     steps = tables.segments.groupBy("place").agg(F.count("*").alias("steps"))
     own_rows = mine.join(F.broadcast(steps), "place", "left").withColumns(

@@ -15,7 +15,7 @@ def twice(tables: Tables) -> DataFrame:
     """Performed again on the same replica, as the same group or as a copy; or after it was adopted with a state."""
     text = F.concat(F.col("place"), F.lit(" performed "), "invocation", F.lit(" twice, the second time as "), "group")
     again = tables.performed.where("nth > 1").select(*violation("A1", text))
-    if tables.segments.isEmpty():
+    if tables.alone:
         return again
     taken = histories(tables).where("adopted").select("place", "invocation").distinct()
     mine = tables.performed.where("nth = 1").join(taken, ["place", "invocation"], "left_semi")

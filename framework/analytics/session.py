@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ from framework.errors import BadRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+PATIENCE = 120.0  # seconds for the first job
 
 #: Log4j: errors only, on stderr. Spark's own start-up banner and warnings say nothing to a user of obo.
 _QUIET = """
@@ -82,7 +85,7 @@ def start(master: str, memory: str, scratch: Path, extra: Mapping[str, str] | No
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns, and may choose one that is not reachable
     (scratch / "log4j2.properties").write_text(_QUIET)
     builder = SparkSession.builder
-    for name, value in {**settings(master, memory, scratch), **_network(master), **(extra or {})}.items():
+    for name, value in {**settings(master, memory, scratch), **_cluster(master, memory), **(extra or {})}.items():
         if not (submitted and name in ("spark.master", "spark.driver.memory", "spark.driver.extraJavaOptions")):
             builder = builder.config(name, value)
     logging.getLogger("py4j").setLevel(logging.ERROR)
@@ -90,7 +93,9 @@ def start(master: str, memory: str, scratch: Path, extra: Mapping[str, str] | No
         try:
             spark = builder.getOrCreate()
             spark.sparkContext.setLogLevel("ERROR")
-            spark.range(1).count()  # a master that has no workers for us says so now
+            _first_job(spark, memory)
+        except BadRequest:
+            raise
         except Exception as error:
             raise BadRequest(f"Spark does not start on {master}: {_first_line(error)}") from error
     return spark
@@ -109,12 +114,29 @@ def _reachable(master: str) -> None:
         raise BadRequest(f"no Spark master at {found[1]}:{found[2]}: {error.strerror or error}") from None
 
 
-def _network(master: str) -> dict[str, str]:
-    """Executors of a cluster must find the driver again: at the address that was chosen for it."""
-    if master.startswith("local"):
+def _cluster(master: str, memory: str) -> dict[str, str]:
+    """Executors of a cluster must find the driver again, at the address that was chosen for it; each has as much memory
+    as the driver."""
+    if master.startswith("local") or not master:
         return {}
     here = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
-    return {"spark.driver.host": here, "spark.driver.bindAddress": here}
+    return {"spark.driver.host": here, "spark.driver.bindAddress": here, "spark.executor.memory": memory}
+
+
+def _first_job(spark: "SparkSession", memory: str) -> None:
+    """A master whose workers are busy, or too small, would let us wait for ever."""
+    timer = threading.Timer(PATIENCE, spark.sparkContext.cancelAllJobs)
+    timer.start()
+    try:
+        spark.range(1).count()
+    except Exception as error:
+        if timer.is_alive():
+            raise
+        raise BadRequest(
+            f"no worker took a job in {PATIENCE:.0f} s: are they busy, or smaller than {memory}?"
+        ) from error
+    finally:
+        timer.cancel()
 
 
 @contextmanager

@@ -33,6 +33,7 @@ class Tables(msgspec.Struct):
     segments: DataFrame
     members: DataFrame
     conflicts: DataFrame  # object, method, other: both ways
+    alone: bool  # nobody has adopted a state: a history is what the place performed itself
     history: DataFrame | None = None  # judged.histories, when it was written
 
 
@@ -58,6 +59,7 @@ def make(spark: SparkSession, run: Run, lives: Lives, directory: Path | None = N
         segments=lives.segments_table(spark),
         members=lives.members_table(spark),
         conflicts=conflicts(spark, run),
+        alone=not any(place.segments for place in lives.places()),
     )
 
 

@@ -30,7 +30,8 @@ class Stage(msgspec.Struct):
 
 def stage(spark: SparkSession, tables: Tables, directory: Path) -> tuple[Tables, Stage]:
     """Also the tables, with their histories written."""
-    tables = msgspec.structs.replace(tables, history=store(spark, histories(tables), directory / "history"))
+    if not tables.alone:  # else they are what moves has already
+        tables = msgspec.structs.replace(tables, history=store(spark, histories(tables), directory / "history"))
     told = store(spark, answers.answers(tables), directory / "answers")
     return tables, Stage(
         told,

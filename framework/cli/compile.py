@@ -11,7 +11,7 @@ from pathlib import Path
 
 from framework import BadRequest, compiled
 
-HOME = Path(__file__).resolve().parent.parent
+HOME = Path(__file__).resolve().parents[2]  # where the package framework is
 
 #: Message types are classes of msgspec: they are fast as they are, and mypyc would take the types of their fields from
 #: them, so that anything could be decoded.

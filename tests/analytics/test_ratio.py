@@ -1,43 +1,9 @@
-"""The message ratio is that of obo fig9, on traces that both can count."""
+"""The message ratio by settings, and by a sample. (That it counts as the simulator does: test_verdict.)"""
 
-import msgspec
 import pytest
+from pyspark.sql import functions as F
 
-from framework.analytics import groups, ratio, reading, tables, verdict
-from framework.sim.fig9_count import MAIN, Counter
-from framework.sim.fig9_relation import relations
-from framework.sim.fig9_workload import Workload, traces
-
-from .universe import write
-
-POINTS = [(0.0, 0.0), (0.6, 0.0), (0.6, 1.0)]
-
-
-@pytest.fixture(scope="module")
-def counted(spark, tmp_path_factory):
-    """By point: (ordered, base) as the simulator counts, and as Spark does."""
-    base = tmp_path_factory.mktemp("fig9")
-    usual = Workload(transactions=1)
-    runs = {f"p{n}x": traces(n, msgspec.structs.replace(usual, conflict=c, ucast=u)) for n, (c, u) in enumerate(POINTS)}
-    expected = {name: Counter(relations(happened)).tally(MAIN) for name, happened in runs.items()}
-    write(base / "run", runs)
-    run = reading.read(spark, base / "run")
-    who = groups.find(run)
-    made, staged = verdict.stage(spark, tables.make(spark, run, who, base), base)
-    done = verdict.followed(spark, made, staged, 0.0, base)
-    assert done.open == 0
-    found = {}
-    for row in done.pairs.select("node", "ordered").collect():
-        name = next(n for n in runs if row.node.startswith(n))
-        ordered, total = found.get(name, (0, 0))
-        found[name] = (ordered + row.ordered, total + 1)
-    return expected, found
-
-
-def test_the_counting_is_that_of_the_simulator(counted):
-    expected, found = counted
-    for name, tally in expected.items():
-        assert found[name] == (tally.ordered, tally.base), name
+from framework.analytics import ratio
 
 
 def test_shares_by_setting(spark):
@@ -50,3 +16,18 @@ def test_shares_by_setting(spark):
     )
     found = [(r.conflict_ratio, r.messages, r.needed, r.not_ordered) for r in ratio.shares(rows, labels).collect()]
     assert found == [(0.2, 2, 1, 50.0), (0.4, 1, 1, 0.0)]
+
+
+def test_a_sample_stands_for_all(spark):
+    rows = spark.range(40_000).select(
+        F.xxhash64("id").alias("key"), (F.col("id") % 2 == 0).alias("follow"), (F.col("id") % 10 < 4).alias("ordered"),
+        F.lit(False).alias("conflict"), F.lit("a/1").alias("root"),
+    )  # fmt: skip
+    every, share = ratio.sampled(rows, 1_000_000)
+    assert share == 1.0 and every.count() == 40_000
+    some, share = ratio.sampled(rows, 5000)
+    assert share == 0.25
+    assert some.where("follow").count() == pytest.approx(5000, rel=0.05)
+    found = ratio.shares(some, None).first()
+    assert found.messages == pytest.approx(40_000, rel=0.03)
+    assert found.not_ordered == pytest.approx(60.0, abs=1.0)

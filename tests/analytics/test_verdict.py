@@ -1,11 +1,16 @@
-"""The Spark jobs and ``obo verify`` come to the same verdict on the same traces: clean runs, planted violations, and
-runs of a protocol with a rule switched off."""
+"""The Spark jobs and ``obo verify`` come to one verdict on the same traces, and both count messages as ``obo fig9``.
+
+One job judges them all: clean runs, planted violations, and runs of a protocol with a rule switched off.
+"""
 
 from collections import defaultdict
 
 import pytest
 
 from framework.analytics import groups, reading, tables, verdict
+from framework.sim.fig9_count import MAIN, Counter
+from framework.sim.fig9_relation import relations
+from framework.sim.fig9_workload import Workload, traces
 from framework.sim.run import Options, run
 
 from ..sim.mutants import FOCUS, MUTANTS
@@ -51,11 +56,19 @@ def mutants(monkeypatch):
     return runs
 
 
+POINTS = [(0.0, 0.0), (0.6, 0.0), (0.6, 1.0)]
+
+
+def evaluation():
+    """Runs of P0's evaluation, at some points of its figure."""
+    return {f"point{n}x": traces(n, Workload(transactions=1, conflict=c, ucast=u)) for n, (c, u) in enumerate(POINTS)}
+
+
 @pytest.fixture(scope="module")
 def judged(spark, tmp_path_factory):
-    """(expected, found), by run and rule."""
+    """(expected, found), by run and rule; and (expected, found) of the message ratio, by run."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        runs = planted() | mutants(monkeypatch)
+        runs = planted() | mutants(monkeypatch) | evaluation()
     expected = {name: oracle(traces) for name, traces in runs.items()}
     base = tmp_path_factory.mktemp("universe")
     write(base / "run", runs)
@@ -72,11 +85,22 @@ def judged(spark, tmp_path_factory):
     for row in rows:
         name = next(n for n in runs if row.node.startswith(n + "n"))
         found[name][row.rule].add(row.text.replace(name, ""))
-    return expected, found
+    counted = defaultdict(lambda: (0, 0))
+    for row in done.pairs.where("startswith(node, 'point')").select("node", "ordered").collect():
+        ordered, total = counted[row.node[:7]]
+        counted[row.node[:7]] = (ordered + row.ordered, total + 1)
+    tallies = {name: Counter(relations(runs[name])).tally(MAIN) for name in evaluation()}
+    return expected, found, (tallies, counted)
+
+
+def test_messages_are_counted_as_the_simulator_counts_them(judged):
+    tallies, counted = judged[2]
+    assert {name: (t.ordered, t.base) for name, t in tallies.items()} == dict(counted)
+    assert all(t.base > 100 for t in tallies.values())
 
 
 def test_every_run_has_the_verdict_of_obo_verify(judged):
-    expected, found = judged
+    expected, found, _ = judged
     for name, told in expected.items():
         mine = {rule for rule in told if rule in verdict.RULES}
         if is_stuck(told):  # the oracle could not go on: what it says beyond that something is wrong is not the whole
@@ -86,7 +110,7 @@ def test_every_run_has_the_verdict_of_obo_verify(judged):
 
 
 def test_clean_runs_are_clean(judged):
-    expected, found = judged
+    expected, found, _ = judged
     clean = [name for name in expected if name.startswith(("links", "all")) and name.endswith("x")]
     assert len(clean) == 6
     assert not [name for name in clean if found[name]]
@@ -94,7 +118,7 @@ def test_clean_runs_are_clean(judged):
 
 @pytest.mark.parametrize(("plant", "rule"), [("swap", "A3"), ("twice", "A1"), ("lost", "P0 §3.2"), ("noend", "A1")])
 def test_planted_violations_are_found_by_both(judged, plant, rule):
-    expected, found = judged
+    expected, found, _ = judged
     runs = [name for name in expected if name.endswith(plant) and not (is_stuck(expected[name]) and plant == "swap")]
     assert runs, "some run has room for it"
     for name in runs:
@@ -103,13 +127,13 @@ def test_planted_violations_are_found_by_both(judged, plant, rule):
 
 
 def test_mutants_break_every_rule(judged):
-    expected, found = judged
+    expected, found, _ = judged
     broken = {rule for name in expected if name.startswith("mutant") for rule in found[name]}
     assert broken >= {"A1", "A2", "A3", "A4", "A7", "P0 §3.2"}
 
 
 def test_what_is_said_of_significant_order_is_the_same_word_for_word(judged):
-    expected, found = judged
+    expected, found, _ = judged
     for name, told in expected.items():
         if not is_stuck(told):
             assert {t.partition(" before ")[0] for t in found[name].get("A2", ())} == {
