@@ -23,7 +23,8 @@ demo: $(READY)   ## a bank on three nodes: clients move money, a node is killed 
 	$(BIN)/obo demo
 
 test: $(READY)   ## all tests
-	$(BIN)/python -m pytest -n auto --dist loadgroup tests
+	$(BIN)/python -m pytest -n auto --ignore tests/analytics tests
+	$(BIN)/python -m pytest tests/analytics  # one Spark session, which has all cores
 
 test-compose: $(READY)  ## containers with faults, ten minutes or more; needs a Docker engine with Compose
 	OBO_TEST_COMPOSE=1 $(BIN)/python -m pytest -v -s -rs -p no:xdist tests/compose

@@ -1,4 +1,5 @@
-"""One Spark session for all tests of this room: it takes ten seconds to start. They run on one worker (xdist_group)."""
+"""One Spark session for all tests of this room: it takes ten seconds to start. `make test` runs them by
+themselves: on several workers each would start one."""
 
 import pytest
 
@@ -17,9 +18,3 @@ def spark(tmp_path_factory):
     session = start("local[2]", "1g", tmp_path_factory.mktemp("spark"), small)
     yield session
     session.stop()
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if "/analytics/" in str(item.path).replace("\\", "/") and "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
