@@ -44,6 +44,9 @@ START: Final[What] = "start"  # perform it
 VOID: Final[What] = "void"  # another copy is performed here: answer from its reply
 SETTLED: Final[What] = "settled"  # delivered, with a final stamp: tell everybody (delivered marks)
 
+#: So many start at once of those that have waited for a state.
+AT_ONCE: Final = 64
+
 
 class Order(Before):
     """The queue of one replica. Calls change it; what is to be done comes out in ``out``."""
@@ -53,6 +56,7 @@ class Order(Before):
         self.absence = Absence(lives)
         self.closed = False  # nothing starts: the state is on its way, from or to this replica
         self.shut: list[Entry] = []  # what would have started
+        self.room: int | None = None  # so many may start before the next ``catch_up``; None: all
         self.begun = self.waited = 0  # requests; and those of them that had to wait for a conflicting one
         self.name = object_of(replica)
         self.told = told  # say when a stamp is safe
@@ -326,17 +330,30 @@ class Order(Before):
             self._look(*[w for w in entry.watchers if w.line])
 
     def _try_start(self, entry: Entry) -> None:
-        if self.closed and not self.ahead.inside(entry):
+        if (self.closed or self.room == 0) and not self.ahead.inside(entry):
             self.shut.append(entry)
-        else:
-            self._start(entry)
+            return
+        if self.room:
+            self.room -= 1
+        self._start(entry)
 
     def open(self) -> None:
-        """What had to wait may start."""
+        """What had to wait may start; not all at once: who has waited for its state for long has much to do, and
+        others wait for its proposals meanwhile. The rest comes with ``catch_up``."""
         self.closed = False
+        self.room = AT_ONCE
         shut, self.shut = self.shut, []
         self._look(*shut)
         self._run()
+        if not self.shut:
+            self.room = None
+
+    def catch_up(self) -> bool:
+        """From time to time. True: something may have started."""
+        behind = self.room is not None and not self.closed
+        if behind:
+            self.open()
+        return behind
 
     def _start(self, entry: Entry) -> None:
         entry.started = True
