@@ -20,7 +20,7 @@ from framework.errors import OboError
 from framework.ids import Replica
 from framework.orb.messages import Envelope
 from framework.orb.moving.captures import is_much
-from framework.orb.moving.forked import Forked, can_fork
+from framework.orb.moving.forked import VERY_NICE, Forked, can_fork
 from framework.orb.own import DIFFERS, TELL, Sample
 from framework.orb.performance import Performance, Resident
 from framework.orb.stage import Stage
@@ -126,7 +126,7 @@ class Sampler:
         if can_fork():
             kind: Any = type(target)
             classes_of(kind)  # now: the child imports nothing
-            made = Forked(kind.__qualname__, lambda: [fingerprint(target).encode()])
+            made = Forked(kind.__qualname__, lambda: [fingerprint(target).encode()], nice=VERY_NICE)
             self._copy = resident.history, made
 
     async def _read(self, history: int, copy: Forked) -> None:
