@@ -20,8 +20,6 @@ def direct(order: "Order", request: Request, footprint: Footprint, mark: Mark, p
     """Its entry, with the stamp it gets, if it may start now; else None: it goes the usual way."""
     if request.ordered or order.closed or request.chain or mark in order.awaited or request.invocation in order.copies:
         return None
-    if order.room is not None:
-        return None
     past = order.past
     entry = Entry(request.group, Stamp(request.number, request.group), footprint, request.dests)
     for before in preds:

@@ -207,7 +207,8 @@ class Host:
 
     def catch_up(self) -> None:
         """Some of what has waited for the state."""
-        if self.order.catch_up():
+        if not self.order.closed and self.order.late.is_behind():
+            self.order.catch_up()
             self.flush()
 
     def prune(self) -> None:

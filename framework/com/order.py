@@ -28,6 +28,7 @@ from framework.com.absence import Absence
 from framework.com.before import Before
 from framework.com.direct import direct, start
 from framework.com.entry import Entry, line_of, part_of
+from framework.com.late import Late
 from framework.com.lives import Lives
 from framework.com.messages import Dest, Mark, Request
 from framework.com.past import Past
@@ -44,9 +45,6 @@ START: Final[What] = "start"  # perform it
 VOID: Final[What] = "void"  # another copy is performed here: answer from its reply
 SETTLED: Final[What] = "settled"  # delivered, with a final stamp: tell everybody (delivered marks)
 
-#: So many start at once of those that have waited for a state.
-AT_ONCE: Final = 64
-
 
 class Order(Before):
     """The queue of one replica. Calls change it; what is to be done comes out in ``out``."""
@@ -55,8 +53,7 @@ class Order(Before):
         self.replica = replica
         self.absence = Absence(lives)
         self.closed = False  # nothing starts: the state is on its way, from or to this replica
-        self.shut: list[Entry] = []  # what would have started
-        self.room: int | None = None  # so many may start before the next ``catch_up``; None: all
+        self.late = Late()  # what would have started
         self.begun = self.waited = 0  # requests; and those of them that had to wait for a conflicting one
         self.name = object_of(replica)
         self.told = told  # say when a stamp is safe
@@ -330,30 +327,18 @@ class Order(Before):
             self._look(*[w for w in entry.watchers if w.line])
 
     def _try_start(self, entry: Entry) -> None:
-        if (self.closed or self.room == 0) and not self.ahead.inside(entry):
-            self.shut.append(entry)
-            return
-        if self.room:
-            self.room -= 1
-        self._start(entry)
+        if self.ahead.inside(entry) or not self.late.keeps(entry, self.closed):
+            self._start(entry)
 
     def open(self) -> None:
-        """What had to wait may start; not all at once: who has waited for its state for long has much to do, and
-        others wait for its proposals meanwhile. The rest comes with ``catch_up``."""
+        """What had to wait may start, bit by bit."""
         self.closed = False
-        self.room = AT_ONCE
-        shut, self.shut = self.shut, []
-        self._look(*shut)
+        self._look(*self.late.open(self.entries.values()))
         self._run()
-        if not self.shut:
-            self.room = None
 
-    def catch_up(self) -> bool:
-        """From time to time. True: something may have started."""
-        behind = self.room is not None and not self.closed
-        if behind:
-            self.open()
-        return behind
+    def catch_up(self) -> None:
+        self._look(*self.late.some())
+        self._run()
 
     def _start(self, entry: Entry) -> None:
         entry.started = True

@@ -34,7 +34,7 @@ When = Literal["always", "keys meet", "never"]
 Stage = Literal["announced", "held", "proposed", "agreed"]
 
 MOST = 100  # instances and calls that are told one by one
-MOST_WAITING = 20  # requests of which is told why they wait: to find out takes time, and the node has other things to do
+MOST_WAITING = 20  # requests of which is told why they wait: to find out takes time, and nothing else goes on
 
 _started = time.monotonic()
 
