@@ -62,7 +62,7 @@ class Life:
         classes, durable = node.config.classes, node.disk.journals if node.disk is not None else ()
         stage = Stage(self.feed, node.naming, self.there)
         self.residents = {r: self._resident(r, classes[object_of(r)], r in durable) for r in self.com.hosts}
-        self.dispatch = Dispatch(stage, self.residents)
+        self.dispatch = Dispatch(stage, self.residents, node.comparing.differs)
         self.dispatch.start()
         for backed in self.backed():
             backed.begin(stage, self.com, self.tracing, self.dispatch, self.broken)
@@ -73,7 +73,14 @@ class Life:
             self.dispatch.write_down(self.journaling)
         self.explainer = Explainer(self.com, node.peers, self.dispatch.since)
         self.handing = Handing(
-            self.com, self.residents, node.peers, self.feed, self.tracing, node.held, self.journaling
+            self.com,
+            self.residents,
+            node.peers,
+            self.feed,
+            self.tracing,
+            node.held,
+            self.journaling,
+            node.comparing.has_state,
         )
         self.isolated = False
         self.remains: dict[Replica, Remains] = {}  # when it is over: what the node keeps
