@@ -5,6 +5,7 @@ import sqlite3
 import pytest
 
 from framework import BadRequest, RemoteError
+from framework.orb.backed import resident
 from framework.orb.comparing import Comparing
 from framework.testing import cluster
 from objects.sql import Database
@@ -107,3 +108,24 @@ def test_a_statement_that_is_wrong_is_wrong_everywhere(tmp_path):
         assert whole(db)
         assert db.query("SELECT count(*), sum(balance) FROM accounts", read="majority").rows == [(10, 1000)]
         c.verify(WAIT)
+
+
+def test_what_is_kept_of_performed_calls_is_bounded(tmp_path, monkeypatch):
+    """Results are kept for who might ask again. A client says which it has got: these go."""
+    monkeypatch.setattr(resident, "RECORDS", 50)
+    with cluster({"db": Database}, 3, trace=tmp_path) as c:
+        db = made(c)
+        text = "UPDATE accounts SET balance = balance + 1 WHERE id = 1 RETURNING hex(zeroblob(1000))"  # 2 kB
+        sizes = []
+        for _ in range(3):
+            for _ in range(200):
+                db.execute(text)
+            sizes.append(max(kept(c, node) for node in c.nodes))
+        assert max(sizes) < 100 * 2500, f"{sizes} bytes after 200, 400 and 600 calls"
+        assert db.query("SELECT balance FROM accounts WHERE id = 1", read="majority").scalar() == 700
+        c.verify(WAIT)
+
+
+def kept(c, node):
+    recalled = c._members[node]._node.life.residents[f"db@{node}"].store.recall()
+    return len(recalled.head) + sum(map(len, recalled.entries))
