@@ -75,7 +75,7 @@ class Serve(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 class Group(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     suspect_after: float = 0.75
-    compare_every: float = 0.0
+    compare_every: float = 3600.0
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
