@@ -16,12 +16,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from framework.analytics import budget, clocks, compare, groups, latency, ratio, reading, tables, verdict
-from framework.analytics.reading import Note, Run
+from framework.analytics.pieces import Note
+from framework.analytics.reading import Run
 from framework.sim.oracle_views import named
 
 MOST_ROWS = 2000  # of a table in the report; the Parquet file has all
 MOST_VIOLATIONS = 200
-STEPS = 12  # that ``tell`` hears of, per run
 Tell = Callable[[str], None]
 
 
