@@ -193,6 +193,7 @@ def _speed(work: _Work, run: Run, made: tables.Tables) -> None:
     work.keep("calls", latency.by(called, ["object", "method"]).orderBy(F.desc("calls")))
     work.keep("calls_by", latency.breakdown(called).orderBy("what", F.desc("calls")))
     work.keep("over_time", latency.over_time(called, work.found.start, width))
+    work.keep("over_time_by", latency.over_time_by(called, work.found.start, width))
     work.keep("distribution", latency.distribution(called, ["object", "method"]))
     work.keep("errors", latency.errors(called))
     work.keep("stretches", compare.stretches(called), most=100_000)
