@@ -1,6 +1,8 @@
 """One Spark session for all tests of this room: it takes ten seconds to start. `make test` runs them by
 themselves: on several workers each would start one."""
 
+import shutil
+
 import pytest
 
 
@@ -18,3 +20,11 @@ def spark(tmp_path_factory):
     session = start("local[2]", "1g", tmp_path_factory.mktemp("spark"), small)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def chromium():
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("no Chromium here: install chromium to let the report be looked at")
+    return path
