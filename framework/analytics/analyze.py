@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from framework.analytics import budget, clocks, compare, groups, latency, ratio, reading, tables, verdict
 from framework.analytics.pieces import Note
 from framework.analytics.reading import Run
+from framework.analytics.session import fit
 from framework.sim.oracle_views import named
 
 MOST_ROWS = 2000  # of a table in the report; the Parquet file has all
@@ -95,7 +96,8 @@ def analyze(spark: SparkSession, path: Path, out: Path, tell: Tell = lambda _: N
     run = reading.read(spark, path)
     scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=_made(out)))
     try:
-        return _analyze(work, run, scratch)
+        with fit(spark, run.records):
+            return _analyze(work, run, scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

@@ -31,6 +31,11 @@ class Run(msgspec.Struct):
     cut: int = 0  # trace files that end in the middle
     files: int = 0
 
+    @property
+    def records(self) -> int:
+        """About how many trace records there are."""
+        return pieces.about([file for one in self.lives for file in one.files])
+
 
 def read(spark: SparkSession, path: Path) -> Run:
     """The run at ``path``. BadTrace if there is none, or nothing of it can be used."""

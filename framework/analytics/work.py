@@ -42,14 +42,23 @@ def work(spark: SparkSession, paths: Sequence[Path], out: Path, tell: Tell = lam
             analyze(spark, path, out if len(paths) == 1 else out / str(n), tell) for n, path in enumerate(paths, 1)
         ]
     except (PySparkException, Py4JError) as error:
-        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise AnalysisFailed(f"Spark gave up: {first}") from error
+        raise AnalysisFailed(f"Spark gave up: {reason(error)}") from error
     compared = differences(found[0].rows["stretches"], found[1].rows["stretches"]) if len(found) == 2 else []
     if compared:
         _write(out / "tables" / "differences", compared)
     tell("writing the report")
     (out / "report.html").write_text(html(found, compared), encoding="utf-8")
     return Analysed(found, compared)
+
+
+def reason(error: Exception) -> str:
+    """One line. What Java threw first says most: "No space left on device", or which file cannot be read."""
+    found = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in found if line.startswith("Caused by: ")]
+    if found[:1] and found[0].startswith("An error occurred while calling"):
+        found = found[1:]
+    told = [*found[:1], *causes[-1:]]
+    return "; ".join(line.removeprefix(": ").removeprefix("Caused by: ")[:300] for line in told) or type(error).__name__
 
 
 def _write(directory: Path, compared: Sequence[Difference]) -> None:

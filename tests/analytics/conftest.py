@@ -8,16 +8,9 @@ import pytest
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
-    from framework.analytics.session import start
+    from framework.analytics.session import SMALL, start
 
-    small = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.codegen.wholeStage": "false",  # small data: compiling plans takes longer than running them
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.default.parallelism": "2",
-    }
-    session = start("local[2]", "1g", tmp_path_factory.mktemp("spark"), small)
+    session = start("local[2]", "1g", tmp_path_factory.mktemp("spark"), SMALL | {"spark.default.parallelism": "2"})
     yield session
     session.stop()
 
