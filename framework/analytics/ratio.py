@@ -54,7 +54,7 @@ def messages(tables: Tables, answers: DataFrame) -> DataFrame:
         "readonly",
         "sid",
         F.col("end_i"),
-        F.substring_index("act", ".", 1).alias("root"),
+        root(),
     )
     responses = answers.where("done_end_i is not null and not adopted").select(
         "node",
@@ -72,9 +72,14 @@ def messages(tables: Tables, answers: DataFrame) -> DataFrame:
         none.cast("boolean").alias("readonly"),
         F.col("done_sid").alias("sid"),
         F.col("done_end_i").alias("end_i"),
-        F.substring_index("invocation", ".", 1).alias("root"),
+        root(),
     )
     return requests.unionByName(responses)
+
+
+def root() -> Column:
+    """The client's act that a message belongs to, as clients write it down. Names of clients may have dots."""
+    return F.regexp_extract("act", r"^(.*/\d+)", 1).alias("root")
 
 
 def neighbours(came: DataFrame, conflicts: DataFrame, leaks: DataFrame, slack: float) -> DataFrame:

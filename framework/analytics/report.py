@@ -43,8 +43,9 @@ def _run(found: Found) -> str:
 def _verdict(found: Found) -> str:
     missing = [note for note in found.notes if note.count]
     lines = [f"{rule}: {count} violation{'s' * (count != 1)}" for rule, count in sorted(found.violations.items())]
-    records = sum(row["records"] for row in found.rows.get("lives", ()))
-    asked = f"A1 to A4, A7 and receipts, over {records:,} records of {len(found.rows.get('lives', ()))} traces"
+    lives = found.rows.get("lives", ())
+    records = sum(row["records"] for row in lives)
+    asked = f"A1 to A4, A7, receipts and what nodes left open, over {records:,} records of {len(lives)} traces"
     if found.undecided:
         lines.append(f"{found.undecided} requests were followed for {found.rounds} rounds and not to the end")
     if not found.judged:
@@ -85,7 +86,8 @@ def _facts(found: Found) -> str:
 
 
 def _plots(found: Found) -> list[str]:
-    drawn = [*_overshown_time(found), *_distribution(found), *_budget(found), *_heat(found), *_ratio(found)]
+    draw = (_overshown_time, _by_node, _distribution, _budget, _heat, _ratio)
+    drawn = [one for which in draw for one in which(found)]
     return drawn or ["<p>Nothing to draw: no call ended.</p>"]
 
 
@@ -117,6 +119,22 @@ def _overshown_time(found: Found) -> list[str]:
         y = plot.axis(values, f"latency [{unit(found)}]", log=True, show=lambda v: shown_time(found, v))
         out.append(plot.lines("Latency over time", x, y, lat, marks))
     return out
+
+
+def _by_node(found: Found) -> list[str]:
+    """Who served the calls: shows where clients went when a node was gone."""
+    by: dict[str, list[tuple[float, float]]] = {}
+    for r in found.rows.get("over_time_by", []):
+        if r["what"] == "node":
+            by.setdefault(r["value"], []).append((r["t"], r["rate"]))
+    if len(by) < 2:
+        return []
+    most = sorted(by, key=lambda name: -sum(rate for _, rate in by[name]))[: plot.COLOURS]
+    drawn = [plot.Line(name, sorted(by[name]), n) for n, name in enumerate(sorted(most))]
+    times = [t for line in drawn for t, _ in line.points]
+    x = plot.Axis(min(0.0, *times), max(times) or 1.0, f"time [{unit(found)}]")
+    y = plot.axis([rate for line in drawn for _, rate in line.points], f"calls per {unit(found)}")
+    return [plot.lines("Throughput by the node that clients called", x, y, drawn, _marks(found))]
 
 
 def _distribution(found: Found) -> list[str]:

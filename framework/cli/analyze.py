@@ -15,6 +15,7 @@ from framework.errors import BadRequest
 
 if TYPE_CHECKING:
     from framework.analytics.analyze import Found, Tell
+    from framework.analytics.work import Analysed
 
 
 def run(
@@ -59,10 +60,11 @@ def run(
     except KeyboardInterrupt:
         console.print(f"interrupted; {where} is not whole")
         raise typer.Exit(130) from None
-    for one in found:
+    for one in found.runs:
         _tell(one)
+    _tell_differences(found)
     print(f"report: {where / 'report.html'}")
-    raise typer.Exit(1 if any(one.violations for one in found) else 0)
+    raise typer.Exit(1 if found.violated else 0)
 
 
 def _check(paths: list[Path], master: str, memory: str) -> None:
@@ -121,6 +123,21 @@ def _tell(found: "Found") -> None:
     total = sum(found.violations.values())
     judged = f"{total} violations" if total else "no violation found"
     out.print(f"{found.name}: {judged if found.judged else 'not judged: no traces'}", markup=False)
+
+
+def _tell_differences(found: "Analysed") -> None:
+    """Of two runs: what got worse or better, where the interval says so."""
+    if len(found.runs) < 2:
+        return
+    first, second = found.runs
+    seen = [one for one in found.differences if one.word in ("worse", "better")]
+    out = Console(highlight=False, soft_wrap=True)
+    for d in seen[:20]:
+        name = f"{d.object}.{d.method}" if d.object else "all calls"
+        values = f"{d.first:.4g} → {d.second:.4g} (change {d.low:+.3g} … {d.high:+.3g}, 95 %)"
+        out.print(f"{second.name} against {first.name}: {d.word}: {name}, {d.figure}: {values}", markup=False)
+    if not seen:
+        out.print(f"{second.name} against {first.name}: no difference seen", markup=False)
 
 
 def _show_way(rows: Sequence[object], call: str, path: Path) -> None:

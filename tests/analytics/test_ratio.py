@@ -18,6 +18,13 @@ def test_shares_by_setting(spark):
     assert found == [(0.2, 2, 1, 50.0), (0.4, 1, 1, 0.0)]
 
 
+def test_messages_of_all_parts_and_nested_calls_belong_to_the_act_of_their_client(spark):
+    """Parts of a pcast have invocations of their own, and names of clients may have dots: a token's is before them."""
+    rows = [("boss.c-1/3",), ("boss.c-1/3.2.1",), ("c/12.1",), ("c/12",)]
+    found = spark.createDataFrame(rows, "act string").select(ratio.root()).collect()
+    assert [r.root for r in found] == ["boss.c-1/3", "boss.c-1/3", "c/12", "c/12"]
+
+
 def test_a_sample_stands_for_all(spark):
     rows = spark.range(40_000).select(
         F.xxhash64("id").alias("key"), (F.col("id") % 2 == 0).alias("follow"), (F.col("id") % 10 < 4).alias("ordered"),
