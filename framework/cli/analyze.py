@@ -1,5 +1,6 @@
 """``obo analyze RUN…``: the analysis of a run on Spark, as tables and one HTML report. See docs/analytics.md."""
 
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -44,6 +45,7 @@ def run(
     from framework.analytics.session import session
 
     console = Console(stderr=True, highlight=False)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what was written meanwhile is removed
     try:
         with _telling(console) as tell:
             tell(f"starting Spark on {master}")
