@@ -30,7 +30,7 @@ h3{font-size:1rem;margin:1.2rem 0 .3rem}p{margin:.4rem 0}.soft{color:var(--soft)
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));gap:.6rem;margin:1rem 0}
 .card{background:var(--panel);border-radius:4px;padding:.5rem .7rem}
 .card span{display:block;color:var(--soft);font-size:.8rem}.card b{font-size:1.15rem}
-.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:1rem}
+.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:1rem;align-items:start}
 figure{margin:0;background:var(--panel);border-radius:4px;padding:.6rem;break-inside:avoid}
 figcaption{font-weight:600;font-size:.95rem;margin-bottom:.3rem}svg{display:block;width:100%;height:auto}
 svg text{font-size:12px;fill:var(--soft)}.tick.x{text-anchor:middle}.tick.y,.row{text-anchor:end}

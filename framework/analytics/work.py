@@ -1,6 +1,7 @@
 """One run, or two to compare: analysed, and the report written. What ``obo analyze`` and ``spark-submit`` both do."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -37,18 +38,25 @@ def work(spark: SparkSession, paths: Sequence[Path], out: Path, tell: Tell = lam
         (out / "report.html").touch()
     except OSError as error:
         raise BadRequest(f"--out {out}: {error.strerror}; name a directory that can be written") from None
-    try:
+    with explained():
         found = [
             analyze(spark, path, out if len(paths) == 1 else out / str(n), tell) for n, path in enumerate(paths, 1)
         ]
-    except (PySparkException, Py4JError) as error:
-        raise AnalysisFailed(f"Spark gave up: {reason(error)}") from error
     compared = differences(found[0].rows["stretches"], found[1].rows["stretches"]) if len(found) == 2 else []
     if compared:
         _write(out / "tables" / "differences", compared)
     tell("writing the report")
     (out / "report.html").write_text(html(found, compared), encoding="utf-8")
     return Analysed(found, compared)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """What Spark throws as one line that says why."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise AnalysisFailed(f"Spark gave up: {reason(error)}") from error
 
 
 def reason(error: Exception) -> str:

@@ -1,5 +1,6 @@
 """``obo analyze RUN…``: the analysis of a run on Spark, as tables and one HTML report. See docs/analytics.md."""
 
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from framework.errors import BadRequest
+
+_MOST = 1000  # records about a call that are shown
 
 if TYPE_CHECKING:
     from framework.analytics.analyze import Found, Tell
@@ -44,18 +47,20 @@ def run(
     from framework.analytics.session import session
 
     console = Console(stderr=True, highlight=False)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what was written meanwhile is removed
     try:
         with _telling(console) as tell:
             tell(f"starting Spark on {master}")
             with session(master, memory) as spark:
+                from framework.analytics.work import explained, work
+
                 if call is not None:
-                    from framework.analytics import reading, way
+                    from framework.analytics.way import look_up
 
-                    for path in paths:
-                        _show_way(way.of_call(reading.read(spark, path).events, call).limit(1000).collect(), call, path)
+                    with explained():
+                        for path in paths:
+                            _show_way(look_up(spark, path, call, _MOST + 1), call, path)
                     return
-                from framework.analytics.work import work
-
                 found = work(spark, paths, where, tell)
     except KeyboardInterrupt:
         console.print(f"interrupted; {where} is not whole")
@@ -148,7 +153,7 @@ def _show_way(rows: Sequence[object], call: str, path: Path) -> None:
     for name in columns:
         table.add_column(name, overflow="fold")
     first = rows[0].at  # type: ignore[attr-defined]
-    for row in rows:
+    for row in rows[:_MOST]:
         told = row.asDict()  # type: ignore[attr-defined]
         told["at"] = f"{told['at'] - first:+.6f}"
         table.add_row(*[escape(str(told[name] or "")) for name in columns])
@@ -156,3 +161,5 @@ def _show_way(rows: Sequence[object], call: str, path: Path) -> None:
     if not sys.stdout.isatty():
         console.width = 220
     console.print(table)
+    if len(rows) > _MOST:
+        console.print(f"these are the first {_MOST} records; there are more")

@@ -10,7 +10,7 @@ from framework.analytics.analyze import Found
 from framework.analytics.budget import PARTS
 from framework.analytics.compare import Difference
 from framework.analytics.pieces import Note
-from framework.analytics.report import html
+from framework.analytics.report import _filled, html
 
 EVIL = "<script>alert('x')</script>"
 
@@ -137,6 +137,16 @@ def test_the_verdict_is_on_top():
     assert "No violation found in what is there; the data is not whole" in good
     assert bad.index("Violations found") < bad.index("<svg")
     assert "A3: 2 violations" in bad
+
+
+def test_a_stretch_without_calls_is_drawn_as_none():
+    assert _filled([(0.0, 5.0), (0.5, 6.0), (2.0, 7.0)], 0.5) == [
+        (0.0, 5.0),
+        (0.5, 6.0),
+        (1.0, 0.0),
+        (1.5, 0.0),
+        (2.0, 7.0),
+    ]
 
 
 def test_two_runs_are_compared():
