@@ -19,7 +19,7 @@ from objects.sql.engine import Step
 from objects.sql.errors import ProgrammingError, from_postgres, shown
 from objects.sql.footprint import Schema, read_postgres
 from objects.sql.options import Options
-from objects.sql.postgres_connect import Raw, reader, writer
+from objects.sql.postgres_connect import Raw, alone, reader, writer
 from objects.sql.postgres_order import PLANNER, Plan, Plans, values
 from objects.sql.postgres_values import adapted
 from objects.sql.readers import Readers
@@ -28,7 +28,6 @@ from objects.sql.sqlite_functions import Given
 from objects.sql.statement import Statement
 from objects.sql.tokens import Dialect
 
-_LOCK = 0x0B0  # of the whole database: who writes to it
 T = TypeVar("T")
 _pack = msgspec.msgpack.Encoder().encode
 
@@ -78,8 +77,7 @@ class Postgres:
 
     def _connect(self) -> None:
         self._writer = writer(self._url, self._name, self._options.durability == "relaxed")
-        free = self._raw.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone()
-        if not free or not free[0]:
+        if not alone(self._raw):
             raise Broken(
                 f"{self._shown()} is in use by another replica, or by a connection that is not closed yet: each "
                 "replica needs a database of its own, for example with {node} in the url"
