@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from framework.analytics.reading import Run
 from framework.sim.oracle_views import Life, Views, named
 from framework.trace.files import Trace
-from framework.trace.record import Header, Record, parse_ticket
+from framework.trace.record import Header, Record, is_unwritten, parse_ticket
 
 _CONTROL = ("install", "out", "stop", "adopt", "snapshot")
 MOST_CONTROL = 1_000_000  # more views, states and stops than any run has
@@ -122,6 +122,9 @@ class Group:
         if not r.ticket:
             place.history = place.life[1]
             self.fallen_back |= not self.views.formed(r.view) and not self._has_a_state(place, r.view)
+            return
+        if is_unwritten(r.ticket):
+            place.torn = True
             return
         replica, since, i = parse_ticket(r.ticket)
         donor = self.places.get(named(replica, since))

@@ -1,14 +1,16 @@
 """Runs that are damaged, of another version, or none: named, left out with a count, or refused with a reason."""
 
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from framework.analytics import reading
+from framework.analytics import groups, reading
 from framework.cli.main import app
 from framework.errors import BadTrace
 from framework.trace.files import file_name
 from framework.trace.files import write as write_lines
 
+from ..trace.test_lives import a_run
 from .small import three_calls
 from .universe import write
 
@@ -133,3 +135,16 @@ def test_what_is_no_run(spark, tmp_path, make, what):
 def test_a_directory_of_runs_is_named(spark, lines, tmp_path):
     with pytest.raises(BadTrace, match=r"holds 1 runs \(lines\): name one or two"):
         reading.read(spark, tmp_path)
+
+
+def test_a_state_of_a_donor_that_writes_no_trace():
+    """Nobody can say what is in it, and nothing is blamed for it."""
+    run = a_run()
+    run[3].records[0] = replace(run[3].records[0], ticket="f@n1#d62340cf3b76064e")
+    written = {
+        (t.header.node, t.header.life): groups.Written(len(t.records), len(t.records), t.records[-1].event, 1.0, 3.0)
+        for t in run
+        if t.records
+    }
+    group = groups.Group(run, written)
+    assert group.places["f@n3#3"].torn and group.faults == []
