@@ -14,6 +14,7 @@ told.
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from framework.analytics.judged import numbered
 from framework.analytics.slots import clash
 from framework.analytics.tables import Tables
 
@@ -183,7 +184,10 @@ def shares(rows: DataFrame, labels: DataFrame | None) -> DataFrame:
 
 
 def labels(clients: DataFrame) -> DataFrame:
-    return clients.select(F.col("invocation").alias("root"), F.col("conflict").alias("conflict_ratio"), "ucast")
+    """The settings by root. Each part of a pcast has a number of its own, and calls below it have that for a root."""
+    parts = F.size(F.split("object", r"\+"))
+    rows = clients.where("invocation != ''").withColumn("j", F.explode(F.sequence(F.lit(0), parts - 1)))
+    return rows.select(numbered("invocation", "j").alias("root"), F.col("conflict").alias("conflict_ratio"), "ucast")
 
 
 def imposed(tables: Tables) -> DataFrame:
