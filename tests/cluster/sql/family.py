@@ -84,10 +84,17 @@ class Family:
         return [
             "SELECT id, part, name, n FROM a ORDER BY id, part, name, n",
             "SELECT id, a_id, a_part, v FROM b ORDER BY id",
-            "SELECT id, what, n FROM log ORDER BY id",
+            *_LOG[self.dialect],
             "SELECT id, n, children FROM va ORDER BY id, n",
         ]
 
+
+#: A plain PostgreSQL changes the rows of one UPDATE, and lets triggers write, in the order in which they lie on disk;
+#: replicas do so by key (objects/sql/postgres_order.py). So there the order within a statement is not compared with it.
+_LOG = {
+    "sqlite": ["SELECT id, what, n FROM log ORDER BY id"],
+    "postgres": ["SELECT id FROM log ORDER BY id", "SELECT what, n FROM log ORDER BY what, n"],
+}
 
 FAMILIES = st.builds(
     Family,

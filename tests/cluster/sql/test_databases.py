@@ -1,13 +1,11 @@
 """Databases on three nodes: several of them, one that somebody writes into, one whose disk is full."""
 
-import asyncio
 import sqlite3
 
 import pytest
 
 from framework import BadRequest, RemoteError
 from framework.orb.backed import resident
-from framework.orb.comparing import Comparing
 from framework.orb.config import Group
 from framework.testing import cluster
 from objects.sql import Database
@@ -70,8 +68,7 @@ def test_a_database_that_was_written_to_leaves_and_gets_a_fresh_state(tmp_path, 
         assert list(db.digests().differing) == ["accounts"]
         db.execute("UPDATE accounts SET balance = balance + 1 WHERE id = 4")
         for node in c.nodes:  # each does so every hour
-            again = Comparing(c._members[node]._node).go_on(0.2)
-            asyncio.run_coroutine_threadsafe(again, c._background._loop)
+            c._background._loop.call_soon_threadsafe(c._members[node]._node.comparing.start, 0.2)
         told = "db@n3 DIFFERS from the majority of its replicas in accounts: it leaves"
         until(lambda: told in caplog.text, "nobody has noticed")
         until(lambda: whole(db), "n3 is not back, or still differs")
