@@ -11,7 +11,9 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Final, Protocol
+
+import grpc.aio
 
 from framework.errors import BadMessage
 from framework.ids import Node
@@ -21,6 +23,10 @@ log = logging.getLogger(__name__)
 
 #: Frames that may wait for a stream that takes nothing. Beyond that resends would only pile up.
 MOST_WAITING = 512
+
+
+#: What gRPC raises for a stream that ended between two steps of ours: somebody else's doing, as AioRpcError is.
+_OVER: Final = (grpc.aio.BaseError, asyncio.InvalidStateError)
 
 
 class Driver(Protocol):
@@ -110,6 +116,6 @@ def _why(task: "asyncio.Future[None]") -> str:
     if isinstance(error, BadMessage):
         return f"it sent what cannot be used: {error}"
     details = getattr(error, "details", None)
-    if not callable(details):  # neither the network nor the peer
+    if not callable(details) and not isinstance(error, _OVER):  # neither the network nor the peer
         log.error("a stream ended by a fault of this node", exc_info=error)
     return str(details() if callable(details) else "") or f"{type(error).__name__}: {error}"
