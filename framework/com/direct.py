@@ -23,7 +23,7 @@ def direct(order: "Order", request: Request, footprint: Footprint, mark: Mark, p
     past = order.past
     entry = Entry(request.group, Stamp(request.number, request.group), footprint, request.dests)
     for before in preds:
-        if not past.is_delivered(before):
+        if not past.is_delivered(before) or past.instead(before):  # it is void: what it stood for comes first (§7)
             return None
         entry.floor = max(entry.floor, past.stamp_of(before))
     entry.places, entry.meets = order.relation.slots(footprint)

@@ -183,6 +183,7 @@ class Host:
         for entry in order.absence.depart(order, decision.left, proposals, brought):
             order.forget(entry)
             self._waits_no_more(entry)
+        order.stand_in()
         self._peers_of.clear()
 
     def bring(self, request: Request) -> None:

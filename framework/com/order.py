@@ -202,16 +202,18 @@ class Order(Before):
             if copies:
                 self.copies[entry.invocation] = copies
 
-    def again(self) -> None:
-        """Look at all requests: what they wait for may be void."""
+    def stand_in(self) -> None:
+        """Lives have ended: what a void request stood for takes its place (PROTOCOL §4, §7). Before anything moves: a
+        request that is looked at drops what is over from its predecessors, and the void ones are."""
         self.awaited = {mark: entries for mark, entries in self.awaited.items() if not self.past.is_delivered(mark)}
         for entry in self.entries.values():
-            if entry.request is None:
-                continue
             for mark in tuple(entry.preds) if entry.proposal is None else ():  # who waits for a void one is held
                 if self.past.is_delivered(mark):
                     self._precede(entry, [m for m in self.past.instead(mark) if m not in entry.preds])
-            self._look(entry)
+
+    def again(self) -> None:
+        """Look at all requests: what they wait for may be void."""
+        self._look(*[entry for entry in self.entries.values() if entry.request is not None])
         self._run()
 
     def take_over(self, performed: Callable[[Invocation], bool]) -> None:

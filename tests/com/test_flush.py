@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from framework.com import flush
 from framework.com.absence import Absence
+from framework.com.core import Com
 from framework.com.entry import Entry
+from framework.com.events import Deliver
 from framework.com.lives import Lives, first_of
 from framework.com.messages import Part, Request
 from framework.com.order import Order
@@ -278,3 +280,52 @@ def test_an_announced_request_that_comes_with_the_flush_is_whole(field: str) -> 
     assert found is not None and getattr(found, field) == getattr(brought, field)
     host.bring(brought)
     assert len(host.order.entries) == 1, "it is here already"
+
+
+# what a void request stood for
+
+
+def survives(*brought: Request) -> Decision:
+    return Decision(OUT.view, OUT.left, (), Report((), brought, 0))
+
+
+def free(no: int = 1, **change: Any) -> Request:
+    """f.x at n1: it conflicts with nothing, so it needs no agreement."""
+    fields = {"dests": to("f@n1", seq=no), "parts": (Part(ObjectName("f"), Footprint("x")),), "ordered": False}
+    return write(no, **{**fields, **change})
+
+
+def follows(*numbers: int) -> Request:
+    """A call of a client that has moved from n2 to n3, after these requests of n2."""
+    context = ((Replica("f@n1"), tuple((N2, n) for n in numbers)),)
+    return free(group=group(9, "tran@n3"), invocation=Invocation("eve", (9,)), number=9, context=context)
+
+
+def performed(com: Com) -> list[GroupId]:
+    return [e.request.group for e in com._effects if isinstance(e, Deliver)]
+
+
+def test_who_needs_no_agreement_waits_for_what_a_void_request_stood_for() -> None:
+    """n2 sent 1, then 2, and only 1 is in the union. Who follows 2 names 2 alone; it comes after the view change."""
+    com = nodes()[N1]
+    one = write(1, dests=to("f@n1", "f@n3"))
+    flush.install(com, survives(one))
+    host = com.hosts[Replica("f@n1")]
+    host.arrive(follows(2))
+    assert performed(com) == []
+    host.order.propose(one.group, Replica("f@n3"), one.number)
+    host.flush()
+    assert performed(com) == [one.group, group(9, "tran@n3")]
+
+
+def test_what_the_flush_brings_does_not_let_through_who_waits_for_a_void_request() -> None:
+    """It is here already and names 1 and 3; 3 is void, and 2 stands in its place. The union brings 1 first."""
+    com = nodes()[N1]
+    host = com.hosts[Replica("f@n1")]
+    host.arrive(follows(1, 3))
+    one, two = free(1), write(2, dests=to("f@n1", "f@n3", seq=2))
+    flush.install(com, survives(one, two))
+    assert performed(com) == [one.group]
+    host.order.propose(two.group, Replica("f@n3"), two.number)
+    host.flush()
+    assert performed(com) == [one.group, two.group, group(9, "tran@n3")]

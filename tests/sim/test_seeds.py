@@ -99,6 +99,7 @@ FOUND_WHERE_THE_GROUP_CHANGES = [
     (2444, "a life that had just begun took requests of an earlier one for delivered"),
     (1600, "who had decided a view crashed, and the one it had admitted could not tell the others"),
     (575, "a request that was agreed got a predecessor with a higher stamp"),
+    (1115, "a request that needs no agreement did not wait for what a void one stood for"),
 ]
 
 
