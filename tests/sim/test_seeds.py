@@ -99,6 +99,8 @@ FOUND_WHERE_THE_GROUP_CHANGES = [
     (2444, "a life that had just begun took requests of an earlier one for delivered"),
     (1600, "who had decided a view crashed, and the one it had admitted could not tell the others"),
     (575, "a request that was agreed got a predecessor with a higher stamp"),
+    (731, "a call was refused at one replica of the caller, and made at another when its destination was back"),
+    (1486, "the same, with an asynchronous call"),
 ]
 
 
