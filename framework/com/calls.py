@@ -54,7 +54,7 @@ class Calls:
         caller = self._caller(event.caller) if isinstance(event.caller, Sid) else None
         self._asked.check(event, caller)
         if self.com.view > 1 or len(self.com.lives.view.members) < len(self.com.directory.nodes):
-            event = present(self.com, event)
+            event = present(self.com, event, caller.version if caller and caller.copies > 1 else None)
         if caller is None:
             assert isinstance(event.caller, str)
             if event.caller in self.backlog.lines or self.backlog.congested(event):

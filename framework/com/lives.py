@@ -6,12 +6,17 @@ either node must not be taken for an old one. So its numbers begin above all tha
 requests of a departed origin that the flush has brought.
 """
 
+from collections import deque
 from collections.abc import Iterable
+from typing import Final
 
 from framework.com.view import View
 from framework.ids import Node, Replica, node_of
 
 _SPAN = 32  # bits: requests of one life to one replica
+
+#: So many views are remembered: no instance that calls others is expected to last longer.
+VIEWS: Final = 256
 
 
 def first_of(version: int) -> int:
@@ -25,7 +30,7 @@ def life_of(number: int) -> int:
 
 
 class Lives:
-    __slots__ = ("_moved", "_seen", "node", "pending", "view")
+    __slots__ = ("_moved", "_seen", "_views", "node", "pending", "view")
 
     def __init__(self, node: Node, view: View) -> None:
         self.node = node
@@ -33,11 +38,13 @@ class Lives:
         self.pending: set[Replica] = set()  # replicas that have no state yet, as far as is known here
         self._moved: dict[Node, int] = {}  # last version in which a node came or left
         self._seen: dict[Node, int] = {}  # the same, as far as this node was there
+        self._views: deque[View] = deque(maxlen=VIEWS)  # the last ones
         self.install(view, (), view.members)
         self._seen.clear()
 
     def install(self, view: View, left: Iterable[Node], joined: Iterable[Node]) -> None:
         self.view = view
+        self._views.append(view)
         self.pending = set(view.unready)
         for node in left:
             self._moved[node] = self._seen[node] = view.version
@@ -64,3 +71,13 @@ class Lives:
         """Is the life that a request of this version went to, at this replica, not a member any more?"""
         since = self.view.life(node_of(at))
         return since is None or since > version
+
+    def without(self, replicas: Iterable[Replica], since: int) -> View | None:
+        """A view, of this version or a later one, in which none of these replicas was there."""
+        nodes = {node_of(r) for r in replicas}
+        for view in reversed(self._views):
+            if view.version < since:
+                break
+            if nodes.isdisjoint(view.members):
+                return view
+        return None

@@ -10,6 +10,11 @@ Nor does it wait for a replica that is known to have no state yet, as long as ot
 the instance to end. And replicas of a caller must come to the same result, whichever view each of them is in: so an
 instance takes what it can get, as long as one replica of each object answers.
 
+For the same reason a call of an instance that several replicas perform is refused if it would have been refused in any
+view since the request of this instance was sent: another replica of the caller may have been in that view when it came
+to this call, and may have ended without it. A call back on account of the one made here would then join its ancestor
+here, before requests that wait for it, and have an ordinary place there, behind them (PROTOCOL §5; A3).
+
 What is sent to several destinations goes to all replicas of an object, or only to those that have a state: else the
 state that the others will get may already have what comes after it.
 """
@@ -26,8 +31,9 @@ if TYPE_CHECKING:
     from framework.com.core import Com
 
 
-def present(com: "Com", event: Submit) -> Submit:
-    """The same call, to those replicas that are in the view. Unavailable if they are too few."""
+def present(com: "Com", event: Submit, since: int | None = None) -> Submit:
+    """The same call, to those replicas that are in the view. Unavailable if they are too few. ``since``: the view from
+    which on other replicas may have made the same call."""
     nested = not isinstance(event.caller, str) and event.kind != "oneway"
     many = sum(len(part.replicas) for part in event.parts) > 1
     parts = tuple([_there(com, part, many) for part in event.parts])
@@ -39,12 +45,25 @@ def present(com: "Com", event: Submit) -> Submit:
                 f"{part.object}: {len(part.replicas)} of its replicas {', '.join(asked.replicas)} can be reached and "
                 f"have a state, {least} {'is' if least == 1 else 'are'} needed; {_view(com)}"
             )
+    if nested and since is not None:
+        _check_since(com, event, since)
     source = receipt.source if receipt is not None else None
     if source is not None and not nested and all(source not in part.replicas for part in parts):
         raise Unavailable(f"{source} cannot be reached, or has no state yet; {_view(com)}")
     left = [r for part in parts for r in part.replicas]
     absent = tuple([r for part in event.parts for r in part.replicas if r not in left])
     return msgspec.structs.replace(event, parts=parts, absent=(*event.absent, *absent)) if absent else event
+
+
+def _check_since(com: "Com", event: Submit, since: int) -> None:
+    """Unavailable if it was in an earlier view. Not for one-way calls: what comes back from them joins nobody."""
+    for part in event.parts:
+        view = com.lives.without(part.replicas, since)
+        if view is not None:
+            raise Unavailable(
+                f"{part.object}: none of {', '.join(part.replicas)} was there in view {view.version}, in which another "
+                f"replica of the caller may have come to this call; {_view(com)}"
+            )
 
 
 def _there(com: "Com", part: Outgoing, many: bool) -> Outgoing:

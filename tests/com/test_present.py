@@ -248,3 +248,57 @@ def test_to_all_or_to_those_that_have_a_state() -> None:
     assert goes_to(here, submit(CREC, f=F[2:])) == (F[2],)
     with pytest.raises(Unavailable, match="f@n3 cannot be reached, or has no state yet"):
         present(here, submit(srec(F[2]), f=F[1:]))
+
+
+# what other replicas of the caller may have been told
+
+
+def through(*members: tuple[Node, ...]) -> Com:
+    """A node that has been in these views, from 2 on."""
+    here = com(members[0])
+    for version, after in enumerate(members[1:], 3):
+        before = here.lives.view.members
+        joined, left = set(after) - set(before), set(before) - set(after)
+        view = View(version, after, tuple([version if n in joined else here.lives.view.life(n) or 1 for n in after]))
+        here.lives.install(view, left, joined)
+    return here
+
+
+def test_what_was_refused_to_another_replica_of_the_caller_is_refused() -> None:
+    """f@n3 was not there in view 2. A replica of the caller that came to this call then has gone on without it."""
+    here = through((N1, N2), NODES)
+    event = submit(CREC, nested=True, f=F[2:])
+    with pytest.raises(Unavailable, match="f: none of f@n3 was there in view 2, in which another replica of"):
+        present(here, event, 2)
+    assert present(here, event, 3) == event, "nobody performs this instance in view 2"
+    assert present(here, event) == event, "nobody else performs it"
+
+
+def test_what_was_refused_in_between_is_refused() -> None:
+    here = through(NODES, (N1, N2, N4), NODES)
+    with pytest.raises(Unavailable, match="was there in view 3"):
+        present(here, submit(CREC, nested=True, f=F[2:]), 2)
+
+
+def test_one_of_them_was_always_there() -> None:
+    """n2 and n3 are started again, one after the other: nobody was refused."""
+    here = through(NODES, (N1, N2, N4), NODES, (N1, N3, N4), NODES)
+    event = submit(CREC, nested=True, f=F[1:])
+    assert present(here, event, 2) == event
+
+
+def test_each_object_of_a_pcast_must_have_been_there() -> None:
+    here = through((N1, N2), NODES)
+    with pytest.raises(Unavailable, match="g: none of g@n3, g@n4 was there in view 2"):
+        present(here, submit(CREC, nested=True, g=True), 2)
+
+
+def test_a_one_way_call_need_not_be_refused() -> None:
+    here = through((N1, N2), NODES)
+    event = submit(None, nested=True, f=F[2:])
+    assert present(here, event, 2) == event
+
+
+def test_who_is_not_there_now_is_said_first() -> None:
+    with pytest.raises(Unavailable, match="f: 0 of its replicas f@n3 can be reached"):
+        present(through((N1, N2)), submit(CREC, nested=True, f=F[2:]), 2)

@@ -100,6 +100,8 @@ FOUND_WHERE_THE_GROUP_CHANGES = [
     (1600, "who had decided a view crashed, and the one it had admitted could not tell the others"),
     (575, "a request that was agreed got a predecessor with a higher stamp"),
     (1115, "a request that needs no agreement did not wait for what a void one stood for"),
+    (731, "a call was refused at one replica of the caller, and made at another when its destination was back"),
+    (1486, "the same, with an asynchronous call"),
 ]
 
 
