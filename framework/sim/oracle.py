@@ -66,6 +66,8 @@ class Oracle(Replay):
     def _apply(self, r: Record) -> None:
         if r.event == "send":
             self._send(r)
+        elif r.event == "arrive":
+            self._arrive(r)
         elif r.event == "deliver":
             self._deliver(r)
         elif r.event == "end":
@@ -121,6 +123,14 @@ class Oracle(Replay):
             place.groups.append(group)
             if group.invocations[place.object] in place.by_invocation:
                 place.delivered |= bit
+
+    def _arrive(self, r: Record) -> None:
+        """Whatever its sender had told this node before has come, too. Of who was there from the beginning nobody needs
+        to know."""
+        group = self.groups[r.group]
+        if group.origin[1] > 1:
+            came = self.heard.setdefault((self.life, group.origin), [])
+            came.append((r.i, max(group.i, came[-1][1]) if came else group.i))
 
     def _deliver(self, r: Record) -> None:
         group, place = self.groups[r.group], self._place_here(r.replica)
@@ -303,7 +313,7 @@ class Oracle(Replay):
         if place.performed or place.ready is not None:
             self.blame("A1", f"{place.name} adopted {r.ticket or 'the initial state'}, but it had a state already")
             return
-        place.ready = r.view
+        place.ready, place.took = r.view, r.i
         if not r.ticket:
             place.history = self.life[1]
             self.fallen_back |= not self.views.formed(r.view) and not self._has_a_state(place, r.view)
@@ -317,7 +327,6 @@ class Oracle(Replay):
         if place.torn:
             return
         donor = self.places[named(replica, since)]
-        place.donor = (donor.name, i)
         self.fallen_back |= not self.views.has(r.view, donor.life) and not self._has_a_state(place, r.view)
         taken = donor.performed[: donor.adopted]
         running = [p.invocation for p in donor.own if p.start <= i and (p.ended is None or p.ended.i > i)]

@@ -4,6 +4,7 @@ A replica is one life of it: bank@n1 of the node that was there from the beginni
 in view 4, are two. What the second begins with is what it adopted.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
@@ -42,8 +43,8 @@ class Group:
     """A message group as it was sent."""
 
     __slots__ = (
-        "act", "at", "before", "bits", "carries", "dests", "entries", "invocations", "kind", "name", "origin", "parts",
-        "places", "sid", "view", "waived",
+        "act", "at", "before", "bits", "carries", "dests", "entries", "i", "invocations", "kind", "name", "origin",
+        "parts", "places", "sid", "view", "waived",
     )  # fmt: skip
 
     def __init__(self, record: Record, origin: Life, places: Mapping[str, "Place"]) -> None:
@@ -52,6 +53,7 @@ class Group:
         stem = record.invocation[: len(stem) + 1]
         self.invocations = {name: f"{stem}{int(number) + j}" for j, (name, _) in enumerate(record.parts)}
         self.name = record.group
+        self.i = record.i  # counter of the record
         self.kind = record.kind
         self.entries = record.entries
         self.sid = record.sid
@@ -107,7 +109,7 @@ class Place:
         self.ready = 0 if life[1] == 1 else None  # since which version it has a state
         self.history = 0  # 0: from the beginning of the run; else the version in which it began with nothing
         self.torn = False  # nobody has written down what it adopted
-        self.donor = ("", 0)  # who gave it its state, with which record
+        self.took: int | None = None  # counter of the record with which a life that joined got its state
         self.adopted = 0  # so many of the first it performed are what it adopted
         self.performed: list[Performed] = []
         self.by_invocation: dict[str, Performed] = {}
@@ -162,6 +164,7 @@ class Facts:
         self.seen: dict[tuple[Group, str], str] = {}  # changes of a durable object, and a read that has told of each
         self.stopped: dict[Life, Record] = {}
         self.fallen_back = False  # all replicas of an object that had a state departed at once
+        self.heard: dict[tuple[Life, Life], list[tuple[int, int]]] = {}  # by receiver and sender: arrived, sent as
         self.missing: set[tuple[str, str]] = set()  # (place, invocation): lacks it, and that has been told
         for trace in self.traces:
             for name, placed in trace.header.objects.items():
@@ -196,16 +199,24 @@ class Facts:
         return True
 
     def is_asked(self, place: Place, view: int, since: int) -> bool:
-        """May somebody who joined be waiting for the state of this replica? Not if all that are in this view had got it
-        from here before."""
+        """May somebody who joined be waiting for the state of this replica, as far as is known here by this record? Who
+        was given one asks again while it is on its way, as it may be lost: so it counts as waiting until it is known
+        here that it has one (PROTOCOL §7)."""
         return any(
             other.object == place.object
             and other.life[1] > 1
             and self.views.has(view, other.life)
-            and (other.donor[0] != place.name or other.donor[1] > since)
+            and not self._knows_ready(place.life, other, since)
             for other in self.places.values()
             if other is not place
         )
+
+    def _knows_ready(self, life: Life, other: Place, since: int) -> bool:
+        """It tells everybody at once when it has its state, and links are FIFO (PROTOCOL §6): had a request come here
+        by then that it sent later?"""
+        came = self.heard.get((life, other.life), [])
+        last = bisect_left(came, (since + 1, 0)) - 1
+        return other.took is not None and last >= 0 and came[last][1] > other.took
 
     def is_over(self) -> bool:
         """Have all lives of the final view stopped? Only then can it be said what never happened."""

@@ -106,6 +106,10 @@ class Hand:
         who.no += 1
         return Sent(group, parts, {name: f"{stem}{call + j}" for j, name in enumerate(parts)})
 
+    def arrive(self, m: Sent, at: str) -> None:
+        name, _, node = at.partition("@")
+        self.write(node, event="arrive", replica=at, group=m.group, invocation=m.invocations[name])
+
     def deliver(self, m: Sent, at: str, clock: int = 0, **change: Any) -> Sender:
         name, _, node = at.partition("@")
         instance = Sender(f"{clock or self.tick()}:{at}", m.invocations[name])

@@ -248,21 +248,41 @@ def test_adopt_counts_for_copies_that_are_on_the_way() -> None:
     assert hand.blamed() == []
 
 
-@pytest.mark.parametrize("asked", ["before", "meanwhile", "later", "never"])
+@pytest.mark.parametrize("asked", ["known", "before", "meanwhile", "later", "never"])
 def test_requests_may_wait_while_a_state_is_taken_or_asked_for(asked: str) -> None:
-    """Otherwise compatible ones never wait. A replica that is asked may hold them back for a while and let them go."""
+    """Otherwise compatible ones never wait. A replica that is asked may hold them back for a while and let them go,
+    until it is known there that nobody waits for a state any more."""
     hand = rejoined() if asked != "never" else without_n3()
-    if asked == "before":
+    if asked in ("known", "before"):
         states(hand)
+    if asked == "known":
+        hand.arrive(hand.send(hand.client("bob", "n3"), "o.c@n1"), "o@n1")
     m = hand.send(hand.client("ann", "n1"), "f.c@n1")
     hand.write("n1", event="agree", replica="f@n1", group=m.group, way="none")
     if asked == "meanwhile":
         states(hand)
-    hand.write("n1", event="arrive", replica="f@n1", group=m.group, invocation="ann/1")
+    hand.arrive(m, "f@n1")
     hand.perform(m, "f@n1")
     if asked == "later":
         states(hand)
-    assert hand.blamed() == ([] if asked in ("meanwhile", "later") else ["OBO"])
+    assert hand.blamed() == (["OBO"] if asked in ("known", "never") else [])
+
+
+@pytest.mark.parametrize("donor", ["n1", "n2"])
+@pytest.mark.parametrize("sent", ["before", "after"])
+def test_who_has_a_state_is_known_by_what_it_sends_then(donor: str, sent: str) -> None:
+    """Whoever gave it: what n3 sent before it had its state says nothing."""
+    hand = rejoined()
+    bob = hand.client("bob", "n3")
+    first = hand.send(bob, "o.c@n1")
+    for name in ("f", "g", "o"):
+        hand.hand_over(f"{name}@{donor}", f"{name}@n3")
+    hand.arrive(first if sent == "before" else hand.send(bob, "o.c@n1"), "o@n1")
+    m = hand.send(hand.client("ann", "n1"), "f.c@n1")
+    hand.write("n1", event="agree", replica="f@n1", group=m.group, way="none")
+    hand.arrive(m, "f@n1")
+    hand.perform(m, "f@n1")
+    assert hand.blamed() == (["OBO"] if sent == "after" else [])
 
 
 def test_adopt_nothing_although_somebody_has_a_state() -> None:

@@ -102,6 +102,8 @@ FOUND_WHERE_THE_GROUP_CHANGES = [
     (1115, "a request that needs no agreement did not wait for what a void one stood for"),
     (731, "a call was refused at one replica of the caller, and made at another when its destination was back"),
     (1486, "the same, with an asynchronous call"),
+    (1962, "the oracle took a state that was given for one that had come"),
+    (2295, "the same, of a durable object"),
 ]
 
 
