@@ -8,8 +8,7 @@
     delivered  predecessors delivered, no conflicting request known here may come before it, and none is running
 
 Nothing here scans over waiting requests: requests, running instances and highest stamps are indexed by the slots of
-footprints (framework.footprint). A request that cannot go on is registered with what it waits for and looked at
-again when that changes.
+footprints (framework.footprint). What cannot go on is registered with what it waits for, and looked at when it changes.
 
 A request is *known* here when it is waiting or only announced. In the index a known request stands at its origin
 stamp while it is unsafe and at its agreed stamp afterwards. "Nothing known before m" then says both conditions of
@@ -203,8 +202,7 @@ class Order(Before):
                 self.copies[entry.invocation] = copies
 
     def stand_in(self) -> None:
-        """Lives have ended: what a void request stood for takes its place (PROTOCOL §4, §7). Before anything moves: a
-        request that is looked at drops what is over from its predecessors, and the void ones are."""
+        """What a void request stood for takes its place (PROTOCOL §7), before a look drops it from predecessors."""
         self.awaited = {mark: entries for mark, entries in self.awaited.items() if not self.past.is_delivered(mark)}
         for entry in self.entries.values():
             for mark in tuple(entry.preds) if entry.proposal is None else ():  # who waits for a void one is held
