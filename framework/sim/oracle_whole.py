@@ -79,17 +79,21 @@ def _reversed(place: Place, a: Performed, b: Performed, other: Place, at: dict[s
     a2, b2 = other.performed[x], other.performed[y]
     if place.history != other.history:
         return False  # one of the two objects has lost its state: what it performs again is not what it had performed
-    return other.conflict(a2.footprint, b2.footprint) and _common(a, b, other) and _common(a2, b2, place)
-
-
-def _common(a: Performed, b: Performed, other: Place) -> bool:
-    """Had these two, as performed elsewhere, the ``other`` as a destination, too? Between lives of the final view
-    all copies of a call that changes something count as one. But what a life that has gone performed may be repeated by
-    a client to those that are left; that this comes at the right place is A5. And a read may be repeated anywhere."""
-    return all(
-        (other.final and p.changes) or (p.group is not None and p.group.places.get(other.replica) is other)
-        for p in (a, b)
+    return (
+        other.conflict(a2.footprint, b2.footprint)
+        and all(_common(p, p2, other) for p, p2 in ((a, a2), (b, b2)))
+        and all(_common(p2, p, place) for p, p2 in ((a, a2), (b, b2)))
     )
+
+
+def _common(mine: Performed, theirs: Performed, other: Place) -> bool:
+    """Had this one, as performed elsewhere, the ``other`` as a destination, too? ``theirs`` is what that performed of
+    the same act. Between lives of the final view all copies of a call that changes something count as one. But what a
+    life that has gone performed may be repeated by a client to those that are left; that this comes at the right place
+    is A5. And a read may be repeated anywhere, also one of an act that changes another object."""
+    if other.final and mine.changes and theirs.changes:
+        return True
+    return mine.group is not None and mine.group.places.get(other.replica) is other
 
 
 def _compatible(run: Facts) -> None:

@@ -152,6 +152,30 @@ def test_a3_a_client_repeats_to_those_that_are_left() -> None:
     assert hand.blamed() == []
 
 
+@both
+def test_a3_across_objects_a_read_is_repeated(right: bool) -> None:
+    """bob's act changes g and reads f at n3, which crashes. g has the change for good; the answer to the read is lost,
+    and no replica of f has performed it. So bob's copy reads what ann has written since then. One and the same message
+    may not do so."""
+    what = "g.w@n1,n2,n3 f.r@n3"
+    hand = Hand()
+    bob = hand.send(hand.client("bob", "n1"), what)
+    if right:
+        hand.perform(bob, "g@n1", "g@n2", "f@n3")
+    hand.install(2, *TWO)
+    hand.join("n3", 3, "n1", "n2", "n3#3")
+    hand.install(3, "n1", "n2", "n3#3")
+    again = hand.send(hand.client("bob", "n2"), what)
+    assert again.invocations == bob.invocations
+    if not right:
+        hand.perform(again, "g@n1", "g@n2")
+    states(hand)
+    ann = hand.send(hand.client("ann", "n1"), "g.w@n1,n2,n3 f.w@n1,n2,n3")
+    hand.perform(ann, *ALL, "g@n1", "g@n2", "g@n3")
+    hand.perform(again, "f@n3")
+    assert set(hand.blamed()) == (set() if right else {"A3"})
+
+
 # A2: what is void
 
 

@@ -104,6 +104,7 @@ FOUND_WHERE_THE_GROUP_CHANGES = [
     (1486, "the same, with an asynchronous call"),
     (1962, "the oracle took a state that was given for one that had come"),
     (2295, "the same, of a durable object"),
+    (2888, "the oracle took a read that was repeated for the one in an act that had changed another object before"),
 ]
 
 
