@@ -80,8 +80,24 @@ class Before:
         if not inside:
             return self._last_undelivered(entry)
         for mark in entry.preds:
-            if not self.past.is_delivered(mark) and not self._passes(mark, inside):
-                return mark
+            if not self.past.is_delivered(mark):
+                first = self._first(mark, inside)
+                if first is not None:
+                    return first
+        return None
+
+    def _first(self, mark: Mark, inside: list[Entry]) -> Mark | None:
+        """This predecessor, or one that it stands for if it is passed itself."""
+        if not self._passes(mark, inside):
+            return mark
+        before = self._by_mark[mark]
+        if before.started or before.void or not any(a.held for a in inside):
+            return None
+        for earlier in before.preds:
+            if not self.past.is_delivered(earlier):
+                first = self._first(earlier, inside)
+                if first is not None:
+                    return first
         return None
 
     def _last_undelivered(self, entry: Entry) -> Mark | None:

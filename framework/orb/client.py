@@ -13,7 +13,7 @@ Both have the same names. Proxies of ``Orb`` may be used from many threads; thos
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Literal, Never, Self, TypeVar, Unpack, overload
@@ -28,6 +28,7 @@ from framework.orb.home import TIMEOUT, Home
 from framework.orb.loops import new_loop
 from framework.orb.messages import Act, Change, Look
 from framework.orb.proxy import Face, Finish, Settle
+from framework.orb.transaction import ATTEMPTS, LIMIT, AsyncTransaction, Transaction, run, run_async
 from framework.orb.waits import Latch, LoopFuture, ThreadFuture
 
 R = TypeVar("R")
@@ -96,6 +97,14 @@ class Orb(Face):
     def object(self, cls: type[T] | str, name: str | None = None) -> Any:
         """A proxy: typed by a class, or by name alone."""
         return self._proxy(cls, name)
+
+    def transaction(self, timeout: float = LIMIT) -> Transaction:
+        """``with orb.transaction():`` calls inside are done whole, or not at all (docs/transactions.md)."""
+        return Transaction(self, self._home, timeout)
+
+    def run_transaction(self, fn: "Callable[[Orb], R]", attempts: int = ATTEMPTS, timeout: float = LIMIT) -> R:
+        """``fn(orb)`` in a transaction; again, after a pause, when that was aborted by others."""
+        return run(self, fn, attempts, timeout)
 
     def look(self, what: Literal["objects", "status"]) -> Any:
         """What the home node says about the objects, or about itself."""
@@ -184,6 +193,16 @@ class AsyncOrb(Face):
         """A proxy: typed by a class, or by name alone. For type checkers the proxy is the class itself: there a method
         taken from the class is one to be awaited (``declare/marks.py``); an object of it is what ``Orb`` gives."""
         return self._proxy(cls, name)
+
+    def transaction(self, timeout: float = LIMIT) -> AsyncTransaction:
+        """``async with orb.transaction():``"""
+        return AsyncTransaction(self, self._home, timeout)
+
+    async def run_transaction(
+        self, fn: "Callable[[AsyncOrb], Awaitable[R]]", attempts: int = ATTEMPTS, timeout: float = LIMIT
+    ) -> R:
+        """``await fn(orb)`` in a transaction; again, after a pause, when that was aborted by others."""
+        return await run_async(self, fn, attempts, timeout)
 
     async def look(self, what: Literal["objects", "status"]) -> Any:
         return await self._home.look(what)

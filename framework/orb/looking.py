@@ -138,8 +138,24 @@ def status(life: "Life", lines: Mapping[Node, Line]) -> dict[str, Any]:
             {"replica": i.sid.replica, "call": str(i.invocation)} for i in islice(com.instances.values(), MOST)
         ],
         "calls": list(islice(_calls(com), MOST)),
+        "transactions": _transactions(com),
         "process": process(),
     }
+
+
+def _transactions(com: Com) -> list[dict[str, Any]]:
+    """Those that are not over, as far as this node holds something of them or they wait here."""
+    waits: dict[str, list[str]] = {}
+    for edge in com.trans.deadlock.edges() if com.trans.held or com.trans.roots else ():
+        waits.setdefault(str(edge.waiter), []).append(f"{edge.holder} at {edge.text}")
+    return [
+        {
+            "name": str(name),
+            "holds": [f"{k.host.replica} {k.instance.entry.footprint}" for k in kept[:MOST]],
+            "waits_for": waits.get(str(name), []),
+        }
+        for name, kept in islice(com.trans.held.items(), MOST)
+    ]
 
 
 def outside(node: Node, lines: Mapping[Node, Line], version: int, why: str) -> dict[str, Any]:

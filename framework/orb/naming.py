@@ -16,7 +16,7 @@ from framework.declare.codec import Codec
 from framework.declare.suggest import did_you_mean
 from framework.errors import BadRequest, NoSuchObject
 from framework.footprint import Footprint
-from framework.ids import ObjectName, Replica, Sid
+from framework.ids import TRAN, ObjectName, Replica, Sid
 from framework.orb.config import Config
 from framework.orb.limits import check_depth, too_deep
 from framework.orb.messages import Act, Ask, Envelope, encode
@@ -49,9 +49,9 @@ class Naming:
 
     def find(self, name: str) -> Placement:
         """Where an object lives; NoSuchObject if there is none."""
-        found = self._config.directory.objects.get(ObjectName(name))
+        found = self._config.directory.objects.get(ObjectName(name)) if name != TRAN else None
         if found is None:
-            raise NoSuchObject(f"no object {name!r}; {did_you_mean(name, self._config.directory.objects)}")
+            raise NoSuchObject(f"no object {name!r}; {did_you_mean(name, self._config.declarations)}")
         return found
 
     def submit(
@@ -63,13 +63,15 @@ class Naming:
         deadline: float | None,
         pick: Pick,
         again: bool = False,
+        whole: bool = False,
     ) -> Submit:
         """What the com layer is to send. Its deadline, in the node's time, is for the driver to set. ``again``: it may
-        have been sent before, by another node."""
+        have been sent before, by another node. ``whole``: it is part of a transaction, so all replicas have to know
+        what it has read, and hold it; unless the caller says which."""
         if not act.parts:
             raise BadRequest("a transmission without any request")
         way = act.transmission
-        several = way in ("mcast", "pcast")
+        several = whole or way in ("mcast", "pcast")
         # Copies of one call must conflict with each other: then all replicas perform the same one. What each of
         # several nodes judges by itself may differ; "it conflicts with everything" does not.
         once = not again and isinstance(caller, str)
@@ -77,7 +79,7 @@ class Naming:
         if way is None:
             way = "pcast" if len(parts) > 1 else "ucast" if len(parts[0].replicas) == 1 else "mcast"
         receipt = (act.receipt or usual_receipt(parts)) if act.wait and act.kind != "oneway" else None
-        return Submit(caller, number, act.kind, way, parts, receipt)
+        return Submit(caller, number, act.kind, way, parts, receipt, independent=act.independent)
 
     def stale(self, act: Act, time: float, deadline: float | None) -> Outgoing:
         """A read at the home node, which is not sent to anybody."""

@@ -10,6 +10,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from framework.com.events import Cancel, Collect, Received, Submit
 from framework.com.receipt import Receipt
 from framework.errors import Aborted, BadRequest, DeadlineExceeded, OboError
@@ -125,7 +127,10 @@ class NestedCalls:
         number = self._next
         naming, envelope = self.performance.stage.naming, self.performance.envelope
         sid = self.performance.effect.sid
-        submit = naming.submit(sid, number, act, envelope.time, envelope.deadline, self._pick)
+        whole = self.performance.resident.takes_part and act.kind != "oneway" and not act.independent
+        submit = naming.submit(sid, number, act, envelope.time, envelope.deadline, self._pick, whole=whole)
+        if whole:
+            self.performance.dependents = True
         self._next += len(act.parts)
         return number, submit
 
@@ -176,6 +181,8 @@ class Nested(Face):
     def submit(self, request: Request, options: Options) -> Any:
         """Sent at once, whenever its result is asked for."""
         act = Act("async", (request.ask(options.to),), None, None, False, None, options.stale)
+        if options.independent:
+            act = msgspec.structs.replace(act, independent=True)
         return self._send_now(act, lambda number: Later(self, Sent(number, (request,)), options.timeout))
 
     def _send_now(self, act: Act, finish: Callable[[int], Any]) -> Any:

@@ -21,7 +21,7 @@ oracle_whole, those about lives that ended in oracle_crash, and A9 in oracle_sto
 
 from collections.abc import Sequence
 
-from framework.sim import oracle_crash, oracle_stop, oracle_whole
+from framework.sim import oracle_crash, oracle_stop, oracle_tran, oracle_whole
 from framework.sim.oracle_replay import Replay, crashed
 from framework.sim.oracle_views import named
 from framework.sim.verdict import Group, Performed, Place, Verdict, satisfied
@@ -44,6 +44,7 @@ class Oracle(Replay):
         self.ended = ended
         self.bits = 0
         self.sessions = {}
+        self.of_tran: dict[str, int] = {}  # bits of what is part of each transaction
         self.early: list[
             tuple[Place, int, Group, Group]
         ] = []  # delivered in this view, before another that precedes it
@@ -55,6 +56,7 @@ class Oracle(Replay):
         self._significant()
         oracle_whole.judge(self)
         oracle_crash.judge(self)
+        oracle_tran.judge(self)
         oracle_whole.judge_liveness(self, self.ended)
         if self.no_stop is not None:
             oracle_stop.judge(self, self.no_stop)
@@ -70,6 +72,8 @@ class Oracle(Replay):
             self._deliver(r)
         elif r.event == "end":
             self._end(r)
+        elif r.event == "prepare":
+            self._prepare(r)
         elif r.event == "receive":
             self._receive(r)
         elif r.event == "duplicate":
@@ -109,6 +113,8 @@ class Oracle(Replay):
             invocation = group.invocations[name]
             self.kinds[invocation] = r.kind
             self.of_invocation[invocation] = self.of_invocation.get(invocation, 0) | bit
+            if r.tran:
+                self.of_tran[r.tran] = self.of_tran.get(r.tran, 0) | bit
             if footprint.readonly:
                 caller.reads |= bit
             else:
@@ -138,6 +144,7 @@ class Oracle(Replay):
             self.blame("A7", f"{place.name} performed {invocation} before it had a state")
         instance = Performed(r.sid, group, invocation, r.footprint, r.i)
         instance.cid, instance.way, instance.at = r.cid, r.way, r.at
+        instance.cancelled = r.cancelled
         self._check_before(r.view, instance, group, place)
         self._check_alone(instance, place)
         if _clock(r.sid) <= _clock(group.sid):
@@ -161,9 +168,11 @@ class Oracle(Replay):
         the call, only other calls of this ancestor have to be delivered before it."""
         missing = group.before & place.here & ~place.delivered
         for other in place.performed if missing else ():
-            if other.ended is None and self.within(instance.invocation, other.invocation):
+            if other.ended is None and other.prepared is not None and other.tran == instance.tran:
+                missing &= self.of_tran.get(instance.tran, 0)
+            elif other.ended is None and self.within(instance.invocation, other.invocation):
                 missing &= self._calls_of(other.invocation)
-        if missing and not place.torn:
+        if missing and not place.torn and not instance.cancelled:
             first = (g for g in place.groups if g.bits[place.object] & missing)
             self.early += [(place, view, group, g) for g in first]
 
@@ -192,9 +201,10 @@ class Oracle(Replay):
 
     def _check_alone(self, instance: Performed, place: Place) -> None:
         """A4: no conflicting instance is running, but for those that wait for this one."""
-        for other in place.performed:
-            if other.ended is None and place.conflict(instance.footprint, other.footprint):
-                if not self.within(instance.invocation, other.invocation):
+        for other in () if instance.cancelled else place.performed:
+            if other.ended is None and not other.cancelled and place.conflict(instance.footprint, other.footprint):
+                kin = other.prepared is not None and other.tran == instance.tran
+                if not kin and not self.within(instance.invocation, other.invocation):
                     self.blame(
                         "A4",
                         f"{place.name} started {instance.invocation} ({instance.footprint}) while {other.invocation} "
@@ -214,6 +224,13 @@ class Oracle(Replay):
     def _leaves_trace(self, instance: Performed) -> bool:
         assert instance.footprint is not None
         return instance.acted or not instance.footprint.readonly
+
+    def _prepare(self, r: Record) -> None:
+        instance = self.callers.get(r.sid)
+        if instance is None or instance.answered is not None:
+            self.blame("A1", f"{r.node} record {r.i}: {r.sid} is prepared but is not running")
+            return
+        instance.prepared = r
 
     def _end(self, r: Record) -> None:
         instance = self.callers.get(r.sid)
@@ -238,12 +255,11 @@ class Oracle(Replay):
             self.blame("P0 §3.2", f"{r.sid} completed {r.receipt} of {r.group} with {r.received}")
         for place, status in self._answers(r):
             done = place.by_invocation.get(group.invocations[place.object])
-            if done is None or done.ended is None or status == "OutcomeUnknown":
+            told = done.answered if done is not None else None
+            if done is None or told is None or status == "OutcomeUnknown":
                 continue  # torn; or an answer without the reply, which brings nothing
-            if done.ended.committed != (status == "ok"):
-                self.blame(
-                    "A4", f"{r.sid} got {status!r} of {r.group} from {place.name}, committed: {done.ended.committed}"
-                )
+            if told.committed != (status == "ok"):
+                self.blame("A4", f"{r.sid} got {status!r} of {r.group} from {place.name}, committed: {told.committed}")
             caller.knows |= done.knows
         if r.complete:
             self._acknowledge(r, group)
@@ -251,7 +267,10 @@ class Oracle(Replay):
             self.sessions[f"{r.group} received"] = caller.knows | caller.reads
 
     def _acknowledge(self, r: Record, group: Group) -> None:
-        """For A10: a change that a majority of the replicas of an object, as declared, has answered with ok."""
+        """For A10: a change that a majority of the replicas of an object, as declared, has answered with ok. What is
+        part of a transaction is acknowledged with that (framework.sim.oracle_tran)."""
+        if group.tran:
+            return
         for name, footprint in group.parts.items():
             fine = sum(status == "ok" and replica.partition("@")[0] == name for replica, status in r.received)
             if not footprint.readonly and 2 * fine > len(self.objects[name].replicas):

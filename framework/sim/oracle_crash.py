@@ -58,6 +58,9 @@ def _earlier(run: Facts, gone: Place, index: dict[str, int], instance: Performed
             return
         if not dest.conflict(other.footprint, instance.footprint):
             continue
+        mine = dest.by_invocation[instance.invocation]
+        if (other.group and other.group.tran and other.undone) or (mine.group and mine.group.tran and mine.undone):
+            continue  # of a transaction that was aborted: it has no place
         assert other.group is not None
         sent_there = other.group.places.get(gone.replica) is gone
         if sent_there and index.get(other.invocation, len(index)) > index[instance.invocation]:

@@ -31,6 +31,8 @@ def _agreement(run: Facts) -> None:
             a, b = done[i], done[j]
             if j < place.adopted or not place.conflict(a.footprint, b.footprint):
                 continue  # what was adopted has the order of the donor
+            if _taken_back(a) or _taken_back(b):
+                continue
             for other, at, moved in others:
                 if i in moved and j in moved and _reversed(place, a, b, other, at):
                     run.blame(
@@ -40,6 +42,12 @@ def _agreement(run: Facts) -> None:
                     )
                     break
         judged.append((place, positions))
+
+
+def _taken_back(instance: Performed) -> bool:
+    """It was part of a transaction, or the root of one, and is undone: nobody has seen it, so it has no place. Another
+    replica may have heard of the outcome before it, and not performed it at all."""
+    return instance.undone and instance.group is not None
 
 
 def _count(run: Facts, place: Place) -> None:
@@ -77,6 +85,10 @@ def _reversed(place: Place, a: Performed, b: Performed, other: Place, at: dict[s
     if x is None or y is None or x < y:
         return False
     a2, b2 = other.performed[x], other.performed[y]
+    if _taken_back(a2) or _taken_back(b2):
+        return False
+    if place.object != other.object and (a.group.tran or b.group.tran):
+        return False  # what is atomic over several objects is a transaction: T3
     if place.history != other.history:
         return False  # one of the two objects has lost its state: what it performs again is not what it had performed
     return other.conflict(a2.footprint, b2.footprint) and _common(a, b, other) and _common(a2, b2, place)
@@ -96,7 +108,7 @@ def _compatible(run: Facts) -> None:
     """Equal compatibility identifiers mean compatible (P3 §4.1, PROTOCOL §3)."""
     for place in run.places.values():
         epochs: dict[str, list[Performed]] = {}
-        for instance in [p for p in place.own if p.cid]:
+        for instance in [p for p in place.own if p.cid and not p.cancelled]:
             for other in epochs.setdefault(instance.cid, []):
                 if place.conflict(instance.footprint, other.footprint):
                     run.blame(

@@ -43,7 +43,7 @@ class Group:
 
     __slots__ = (
         "act", "at", "before", "bits", "carries", "dests", "entries", "invocations", "kind", "name", "origin", "parts",
-        "places", "sid", "view", "waived",
+        "places", "sid", "tran", "view", "waived",
     )  # fmt: skip
 
     def __init__(self, record: Record, origin: Life, places: Mapping[str, "Place"]) -> None:
@@ -51,6 +51,7 @@ class Group:
         stem, _, number = record.invocation.replace("/", ".").rpartition(".")
         stem = record.invocation[: len(stem) + 1]
         self.invocations = {name: f"{stem}{int(number) + j}" for j, (name, _) in enumerate(record.parts)}
+        self.tran = record.tran  # by its root; empty: it is a transaction of its own
         self.name = record.group
         self.kind = record.kind
         self.entries = record.entries
@@ -71,7 +72,8 @@ class Performed:
     """An instance on a replica, or a client session."""
 
     __slots__ = (
-        "acted", "at", "cid", "ended", "footprint", "group", "invocation", "knows", "reads", "sid", "start", "way",
+        "acted", "at", "cancelled", "cid", "ended", "footprint", "group", "invocation", "knows", "prepared", "reads",
+        "sid", "start", "way",
     )  # fmt: skip
 
     def __init__(self, sid: str, group: Group | None, invocation: str, footprint: Footprint | None, start: int) -> None:
@@ -83,10 +85,27 @@ class Performed:
         self.at = 0.0
         self.cid = ""
         self.way = ""
+        self.cancelled = False  # it takes its turn, but is not performed
+        self.prepared: Record | None = None  # it has been answered, and is held
         self.ended: Record | None = None
         self.knows = 0
         self.reads = 0
         self.acted = False
+
+    @property
+    def tran(self) -> str:
+        """The transaction that it is a part of, or is."""
+        return (self.group.tran if self.group is not None else "") or self.invocation
+
+    @property
+    def answered(self) -> Record | None:
+        """What has been told of it."""
+        return self.prepared or self.ended
+
+    @property
+    def undone(self) -> bool:
+        """It has left no trace."""
+        return self.ended is not None and not self.ended.committed
 
     @property
     def changes(self) -> bool:
@@ -197,12 +216,13 @@ class Facts:
 
     def is_asked(self, place: Place, view: int, since: int) -> bool:
         """May somebody who joined be waiting for the state of this replica? Not if all that are in this view had got it
-        from here before."""
+        from here before; where transactions make it wait for long, it may have asked again meanwhile."""
+        again = "tran" in self.objects
         return any(
             other.object == place.object
             and other.life[1] > 1
             and self.views.has(view, other.life)
-            and (other.donor[0] != place.name or other.donor[1] > since)
+            and (again or other.donor[0] != place.name or other.donor[1] > since)
             for other in self.places.values()
             if other is not place
         )
