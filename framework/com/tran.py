@@ -304,7 +304,7 @@ class Trans:
             for length in range(1, len(name.path)):
                 self._undo(self.held.get(name.ancestor(length), []), name)
         if not outcome.commit:
-            self._stop(name)
+            self._stop(name, bool(outcome.why))
             self._drop(name)
         root = self.roots.get(name)
         if root is not None:
@@ -334,7 +334,8 @@ class Trans:
                 self.com.tell(Settle(instance.sid, host.replica, False))
                 instance.finished = msgspec.structs.replace(event, ok=False)
 
-    def _stop(self, part: Invocation) -> None:
+    def _stop(self, part: Invocation, others: bool) -> None:
+        """What runs for it is told, if others aborted it. Else replicas of its root come to the same end themselves."""
         length = len(part.path)
         for instance in tuple(self.com.instances.values()):
             if instance.invocation.ancestor(length) != part:
@@ -342,9 +343,9 @@ class Trans:
             name = self.name_of(instance)
             if name is None or len(name.path) > length:
                 continue  # independent of it
-            if instance.finished is None:
+            if instance.finished is None and others:
                 self.com.tell(Stop(instance.sid))
-            elif name == part:
+            elif instance.finished is not None and name == part:
                 self.com.hosts[instance.sid.replica].try_end(instance)
 
     def _drop(self, name: Invocation) -> None:
