@@ -23,6 +23,7 @@ from collections.abc import Sequence
 
 from framework.sim import oracle_crash, oracle_stop, oracle_tran, oracle_whole
 from framework.sim.oracle_replay import Replay, crashed
+from framework.sim.oracle_tran import TRAN, decided
 from framework.sim.oracle_views import named
 from framework.sim.verdict import Group, Performed, Place, Verdict, satisfied
 from framework.trace.files import Trace
@@ -44,7 +45,6 @@ class Oracle(Replay):
         self.ended = ended
         self.bits = 0
         self.sessions = {}
-        self.of_tran: dict[str, int] = {}  # bits of what is part of each transaction
         self.early: list[
             tuple[Place, int, Group, Group]
         ] = []  # delivered in this view, before another that precedes it
@@ -144,9 +144,14 @@ class Oracle(Replay):
             self.blame("A7", f"{place.name} performed {invocation} before it had a state")
         instance = Performed(r.sid, group, invocation, r.footprint, r.i)
         instance.cid, instance.way, instance.at = r.cid, r.way, r.at
-        instance.cancelled = r.cancelled
-        self._check_before(r.view, instance, group, place)
-        self._check_alone(instance, place)
+        if place.object == TRAN and r.footprint is not None:
+            self.outcomes.setdefault(decided(invocation), r.footprint.method == "commit")
+        held = self._held_kin(instance, place) if group.tran else []
+        instance.joined = bool(held)
+        instance.passed_over = r.cancelled and self._is_passed_over(instance)
+        if not instance.passed_over:
+            self._check_before(r.view, instance, group, place, held)
+            self._check_alone(instance, place, held)
         if _clock(r.sid) <= _clock(group.sid):
             self.blame("P3 §4.1", f"{r.sid} started after {group.sid}, which sent its request {r.group}")
         instance.knows = group.carries | self._inherited(instance, place)
@@ -161,20 +166,52 @@ class Oracle(Replay):
         place.delivered |= self.of_invocation[invocation]
         self.callers[r.sid] = instance
 
-    def _check_before(self, view: int, instance: Performed, group: Group, place: Place) -> None:
+    def _held_kin(self, instance: Performed, place: Place) -> list[Performed]:
+        """What is held here of its own transaction."""
+        held = [p for p in place.performed if p.prepared is not None and p.ended is None]
+        return [p for p in held if p.tran == instance.tran]
+
+    def _is_passed_over(self, instance: Performed) -> bool:
+        """It had not begun when the replica of tran on its node heard that its transaction is aborted. It is answered,
+        not performed. What others it conflicts with or precedes do not matter then: nothing is delivered (§2)."""
+        assert instance.group is not None
+        here = self.places.get(named(f"{TRAN}@{self.life[0]}", self.life[1]))
+        told = here.by_invocation.get(f"{instance.tran}.0") if here is not None and instance.group.tran else None
+        return told is not None and told.footprint is not None and told.footprint.method == "abort"
+
+    def _check_before(
+        self, view: int, instance: Performed, group: Group, place: Place, held: Sequence[Performed]
+    ) -> None:
         """A2: everything that significantly precedes it and has this destination was delivered here before.
 
         A call that comes back to its running ancestor is part of that one and stands at its place: of what precedes
-        the call, only other calls of this ancestor have to be delivered before it."""
+        the call, only other calls of this ancestor have to be delivered before it. So does one that joins what is held
+        here of its transaction, with those that cannot be delivered before that transaction is over."""
         missing = group.before & place.here & ~place.delivered
+        if missing and held:
+            missing &= self.of_tran.get(instance.tran, 0) | ~self._wait_for(held, place)
         for other in place.performed if missing else ():
-            if other.ended is None and other.prepared is not None and other.tran == instance.tran:
-                missing &= self.of_tran.get(instance.tran, 0)
-            elif other.ended is None and self.within(instance.invocation, other.invocation):
+            if other.ended is None and self.within(instance.invocation, other.invocation):
                 missing &= self._calls_of(other.invocation)
-        if missing and not place.torn and not instance.cancelled:
+        if missing and not place.torn:
             first = (g for g in place.groups if g.bits[place.object] & missing)
             self.early += [(place, view, group, g) for g in first]
+
+    def _wait_for(self, held: Sequence[Performed], place: Place) -> int:
+        """What is not delivered here and cannot be, as long as these are held: it conflicts with one of them, or with
+        such a one, or comes after such a one."""
+        waiting, footprints, moved = 0, [p.footprint for p in held], True
+        rest = [g for g in place.groups if not g.bits[place.object] & place.delivered]
+        while moved:
+            moved = False
+            for group in tuple(rest):
+                mine = group.parts[place.object]
+                if group.before & waiting or any(place.conflict(mine, f) for f in footprints):
+                    waiting |= group.bits[place.object]
+                    footprints.append(mine)
+                    rest.remove(group)
+                    moved = True
+        return waiting
 
     def _significant(self) -> None:
         """A2, now that it is known what became of the others. A request whose origin is gone may be void, if nobody
@@ -199,12 +236,12 @@ class Oracle(Replay):
                 bits |= own
         return bits
 
-    def _check_alone(self, instance: Performed, place: Place) -> None:
-        """A4: no conflicting instance is running, but for those that wait for this one."""
-        for other in () if instance.cancelled else place.performed:
-            if other.ended is None and not other.cancelled and place.conflict(instance.footprint, other.footprint):
-                kin = other.prepared is not None and other.tran == instance.tran
-                if not kin and not self.within(instance.invocation, other.invocation):
+    def _check_alone(self, instance: Performed, place: Place, held: Sequence[Performed]) -> None:
+        """A4: no conflicting instance is running or held, but for those that wait for this one, and what is held for
+        its own transaction: that is over, but for others."""
+        for other in place.performed:
+            if other.ended is None and not other.passed_over and place.conflict(instance.footprint, other.footprint):
+                if other not in held and not self.within(instance.invocation, other.invocation):
                     self.blame(
                         "A4",
                         f"{place.name} started {instance.invocation} ({instance.footprint}) while {other.invocation} "
@@ -268,9 +305,7 @@ class Oracle(Replay):
 
     def _acknowledge(self, r: Record, group: Group) -> None:
         """For A10: a change that a majority of the replicas of an object, as declared, has answered with ok. What is
-        part of a transaction is acknowledged with that (framework.sim.oracle_tran)."""
-        if group.tran:
-            return
+        part of a transaction is promised if that is committed (framework.sim.oracle_crash)."""
         for name, footprint in group.parts.items():
             fine = sum(status == "ok" and replica.partition("@")[0] == name for replica, status in r.received)
             if not footprint.readonly and 2 * fine > len(self.objects[name].replicas):
@@ -325,7 +360,8 @@ class Oracle(Replay):
         place.ready = r.view
         if not r.ticket:
             place.history = self.life[1]
-            self.fallen_back |= not self.views.formed(r.view) and not self._has_a_state(place, r.view)
+            if not self.views.formed(r.view) and not self._has_a_state(place, r.view):
+                self.fallen.add(place.object)
             return
         replica, since, i = parse_ticket(r.ticket)
         self.verdict.adopted += 1
@@ -333,7 +369,8 @@ class Oracle(Replay):
             return
         donor = self.places[named(replica, since)]
         place.donor = (donor.name, i)
-        self.fallen_back |= not self.views.has(r.view, donor.life) and not self._has_a_state(place, r.view)
+        if not self.views.has(r.view, donor.life) and not self._has_a_state(place, r.view):
+            self.fallen.add(place.object)
         taken = donor.performed[: donor.adopted]
         running = [p.invocation for p in donor.own if p.start <= i and (p.ended is None or p.ended.i > i)]
         taken += [

@@ -18,17 +18,14 @@ TRAN = "tran"
 
 
 def judge(run: Facts) -> None:
-    if TRAN not in run.objects:
-        return
-    if run.fallen_back or any(version > 1 and run.views.formed(version) for version in run.views.members):
-        return  # all replicas of an object were lost at once: what somebody still held is not of one moment
-    outcomes = _one_outcome(run)
-    _atomic(run, outcomes)
+    if TRAN not in run.objects or any(version > 1 and run.views.formed(version) for version in run.views.members):
+        return  # all nodes were lost at once, and with them what was decided
+    _one_outcome(run)
+    _atomic(run)
     _isolated(run)
 
 
-def _one_outcome(run: Facts) -> dict[str, bool]:
-    """By what was decided on: a transaction, or a part of one."""
+def _one_outcome(run: Facts) -> None:
     found: dict[str, tuple[bool, str]] = {}
     for place in run.places.values():
         for instance in place.performed if place.object == TRAN else ():
@@ -37,7 +34,6 @@ def _one_outcome(run: Facts) -> dict[str, bool]:
             first, where = found.setdefault(name, (commit, place.name))
             if first != commit:
                 run.blame("T1", f"{name} is {_word(first)} at {where} and {_word(commit)} at {place.name}")
-    return {name: commit for name, (commit, _) in found.items()}
 
 
 def decided(invocation: str) -> str:
@@ -49,41 +45,36 @@ def _word(commit: bool) -> str:
     return "committed" if commit else "aborted"
 
 
-def _atomic(run: Facts, outcomes: dict[str, bool]) -> None:
-    for place in run.places.values():
-        for instance in place.performed if place.object != TRAN else ():
-            if instance.ended is None or (instance.group is None or not instance.group.tran):
-                root = instance.invocation in outcomes and instance.ended is not None
-                if not root:
-                    continue
-            assert instance.ended is not None
-            fate = _fate(instance, outcomes)
+def _judged(run: Facts) -> list[Place]:
+    """Not those of objects that were lost: what somebody still held of them is not of one moment with others."""
+    return [p for p in run.places.values() if p.object != TRAN and p.object not in run.fallen]
+
+
+def _atomic(run: Facts) -> None:
+    for place in _judged(run):
+        for instance in place.performed:
+            if instance.ended is None or not _takes_part(run, instance):
+                continue
+            fate, root = run.fate(instance), instance.invocation == instance.tran
             if instance.ended.committed and fate is not True:
                 said = "was aborted, or a part of it with this" if fate is False else "was never decided"
                 run.blame("T2", f"{place.name} committed {instance.invocation} of {instance.tran}, which {said}")
-            elif not instance.ended.committed and fate is True and _ended_well(instance):
+            elif not instance.ended.committed and fate is True and (root or _ended_well(instance)):
                 run.blame("T2", f"{place.name} undid {instance.invocation} of {instance.tran}, which was committed")
+
+
+def _takes_part(run: Facts, instance: Performed) -> bool:
+    """In a transaction of several: it is part of one, or one with parts."""
+    return instance.group is not None and (bool(instance.group.tran) or instance.invocation in run.of_tran)
 
 
 def _ended_well(instance: Performed) -> bool:
     return instance.prepared is not None and instance.prepared.committed
 
 
-def _fate(instance: Performed, outcomes: dict[str, bool]) -> bool | None:
-    """False if it, or something that it is a part of, up to the whole, was aborted; None if nothing is decided."""
-    name, tran = instance.invocation, instance.tran
-    while len(name) > len(tran):
-        if outcomes.get(name) is False:
-            return False
-        name = name.rpartition(".")[0]
-    return outcomes.get(tran)
-
-
 def _isolated(run: Facts) -> None:
     after: dict[str, dict[str, str]] = {}  # transaction -> those that come after it, and where
-    for place in run.places.values():
-        if place.object == TRAN:
-            continue
+    for place in _judged(run):
         _conflicts(place, after)
     cycle = _cycle(after)
     if cycle:

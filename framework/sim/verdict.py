@@ -72,8 +72,8 @@ class Performed:
     """An instance on a replica, or a client session."""
 
     __slots__ = (
-        "acted", "at", "cancelled", "cid", "ended", "footprint", "group", "invocation", "knows", "prepared", "reads",
-        "sid", "start", "way",
+        "acted", "at", "cid", "ended", "footprint", "group", "invocation", "joined", "knows", "passed_over", "prepared",
+        "reads", "sid", "start", "way",
     )  # fmt: skip
 
     def __init__(self, sid: str, group: Group | None, invocation: str, footprint: Footprint | None, start: int) -> None:
@@ -85,7 +85,8 @@ class Performed:
         self.at = 0.0
         self.cid = ""
         self.way = ""
-        self.cancelled = False  # it takes its turn, but is not performed
+        self.passed_over = False  # its transaction was aborted before its turn: it is not performed, and has no place
+        self.joined = False  # something of its transaction was held where it started: it stands at the place of that
         self.prepared: Record | None = None  # it has been answered, and is held
         self.ended: Record | None = None
         self.knows = 0
@@ -101,11 +102,6 @@ class Performed:
     def answered(self) -> Record | None:
         """What has been told of it."""
         return self.prepared or self.ended
-
-    @property
-    def undone(self) -> bool:
-        """It has left no trace."""
-        return self.ended is not None and not self.ended.committed
 
     @property
     def changes(self) -> bool:
@@ -180,7 +176,9 @@ class Facts:
         self.acknowledged: list[tuple[Group, str]] = []  # with the object: a majority of its replicas said ok
         self.seen: dict[tuple[Group, str], str] = {}  # changes of a durable object, and a read that has told of each
         self.stopped: dict[Life, Record] = {}
-        self.fallen_back = False  # all replicas of an object that had a state departed at once
+        self.fallen: set[str] = set()  # objects of which all replicas that had a state departed at once
+        self.of_tran: dict[str, int] = {}  # bits of what is part of each transaction
+        self.outcomes: dict[str, bool] = {}  # is it committed? By what was decided on: a transaction, or a part of one
         self.missing: set[tuple[str, str]] = set()  # (place, invocation): lacks it, and that has been told
         for trace in self.traces:
             for name, placed in trace.header.objects.items():
@@ -216,16 +214,36 @@ class Facts:
 
     def is_asked(self, place: Place, view: int, since: int) -> bool:
         """May somebody who joined be waiting for the state of this replica? Not if all that are in this view had got it
-        from here before; where transactions make it wait for long, it may have asked again meanwhile."""
-        again = "tran" in self.objects
+        from here before. A state cannot be given while something is held for a transaction: who had to wait for that
+        may have asked again meanwhile."""
+        held = min((p.prepared.i for p in place.own if p.prepared is not None), default=since)
         return any(
             other.object == place.object
             and other.life[1] > 1
             and self.views.has(view, other.life)
-            and (again or other.donor[0] != place.name or other.donor[1] > since)
+            and (other.donor[0] != place.name or other.donor[1] > min(since, held))
             for other in self.places.values()
             if other is not place
         )
+
+    def fate(self, instance: Performed) -> bool | None:
+        """Of an instance that is part of a transaction, or one: False if that, or a part of it that it belongs to, was
+        aborted; None if nothing is decided."""
+        name, tran = instance.invocation, instance.tran
+        while len(name) > len(tran):
+            if self.outcomes.get(name) is False:
+                return False
+            name = name.rpartition(".")[0]
+        return self.outcomes.get(tran)
+
+    def lost(self, instance: Performed) -> bool:
+        """Was it part of a transaction that was aborted? Then it leaves no trace (A4), and nobody but its own kin has
+        seen it, because it was held; so nothing is before or after it."""
+        return bool(instance.group and instance.group.tran) and self.outcomes.get(instance.tran) is False
+
+    @property
+    def fallen_back(self) -> bool:
+        return bool(self.fallen)
 
     def is_over(self) -> bool:
         """Have all lives of the final view stopped? Only then can it be said what never happened."""
