@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable
 
 from framework.com.events import Begin, Decide
-from framework.orb.messages import Call, Part
+from framework.orb.messages import Act, Call, Part
+from framework.orb.naming import Naming
 
 LONGEST = 3600.0  # seconds that a transaction may last
 
@@ -15,8 +16,9 @@ class Begun:
         self._feed = feed
         self._open: set[int] = set()
 
-    def part(self, part: Part) -> int:
+    def part(self, act: Act, part: Part, naming: Naming) -> int:
         """The number of the transaction. Its first call begins it."""
+        naming.check_undoable(act)
         if part.number not in self._open:
             limit = min(max(part.limit, 0.0), LONGEST)
             self._feed(Begin(self._client, part.number, asyncio.get_running_loop().time() + limit))

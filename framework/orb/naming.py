@@ -81,6 +81,18 @@ class Naming:
         receipt = (act.receipt or usual_receipt(parts)) if act.wait and act.kind != "oneway" else None
         return Submit(caller, number, act.kind, way, parts, receipt, independent=act.independent)
 
+    def check_undoable(self, act: Act) -> None:
+        """Inside of a client's transaction nothing may be changed that cannot be taken back: it would stay when the
+        transaction is aborted, and nobody would be told."""
+        for ask in act.parts:
+            method, placement = self._found.get((ask.object, ask.method)) or self._look_up(ask.object, ask.method)
+            if placement.loose and not method.readonly:
+                kind = "in a store of its own" if placement.name in self._backed else "durable"
+                raise BadRequest(
+                    f"{method.where} changes {placement.name}, which is {kind} and takes no part in transactions: it "
+                    "could not be undone. Call it before or after the block, or with_(independent=True)"
+                )
+
     def stale(self, act: Act, time: float, deadline: float | None) -> Outgoing:
         """A read at the home node, which is not sent to anybody."""
         if len(act.parts) != 1 or act.kind == "oneway" or not act.wait:

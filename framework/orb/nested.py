@@ -15,7 +15,7 @@ import msgspec
 from framework.com.events import Cancel, Collect, Received, Submit
 from framework.com.receipt import Receipt
 from framework.errors import Aborted, BadRequest, DeadlineExceeded, OboError
-from framework.ids import Replica
+from framework.ids import TRAN, Replica
 from framework.orb.durable.entries import seen
 from framework.orb.messages import Act
 from framework.orb.naming import usual_receipt
@@ -128,6 +128,9 @@ class NestedCalls:
         naming, envelope = self.performance.stage.naming, self.performance.envelope
         sid = self.performance.effect.sid
         whole = self.performance.resident.takes_part and act.kind != "oneway" and not act.independent
+        chain = self.performance.effect.request.chain
+        if whole and chain and chain[0].object == TRAN:  # a client began it
+            naming.check_undoable(act)
         submit = naming.submit(sid, number, act, envelope.time, envelope.deadline, self._pick, whole=whole)
         if whole:
             self.performance.dependents = True

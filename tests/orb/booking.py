@@ -76,3 +76,7 @@ class Agency(Object):
     def crosswise(self, first: str, second: str, key: str, amount: int) -> None:
         self.orb.object(first).put(key, amount)
         self.orb.object(second).put(key, amount)
+
+
+class Kept(Ledger):
+    durable = True
