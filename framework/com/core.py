@@ -38,6 +38,7 @@ from framework.com.events import (
     Take,
     Tick,
     Transmit,
+    Veto,
     Wake,
     Writable,
 )
@@ -122,6 +123,7 @@ class Com:
             Safe: self._safe,
             Begin: self.trans.begin,
             Decide: self.trans.decide,
+            Veto: lambda event, now: self.trans.veto(event.tran, event.why),
             Collect: self.calls.collect,
             Tick: self._tick,
             Connected: self._connected,

@@ -108,6 +108,13 @@ class Begin(Event):
     deadline: float
 
 
+class Veto(Event):
+    """Somebody who is no part of it wants this transaction aborted. Refused if it is over, or nobody here knows it."""
+
+    tran: Invocation
+    why: str
+
+
 class Safe(Event):
     """What these instances did cannot get lost any more: they are answered. All have been completed; it is no fault if
     one is safe already, or is not known."""
@@ -186,24 +193,9 @@ class Again(Event):
 
 
 AnyEvent = (
-    Again
-    | Evict
-    | Depart
-    | Give
-    | Take
-    | Submit
-    | Collect
-    | Completed
-    | Safe
-    | Begin
-    | Decide
-    | Cancel
-    | Leave
-    | Arrived
-    | Writable
-    | Connected
-    | Tick
-)
+    Again | Evict | Depart | Give | Take | Submit | Collect | Completed | Safe | Begin | Decide | Veto | Cancel
+    | Leave | Arrived | Writable | Connected | Tick
+)  # fmt: skip
 
 
 class Effect(msgspec.Struct, frozen=True):

@@ -44,7 +44,7 @@ class Host:
         self._cancelled: set[GroupId] = set()  # requests that wait here, to be aborted instead of performed
         if com.trans.on:
             self.order.roots = com.directory.roots if placement.name in com.directory.roots else ()
-            self.order.gate = com.trans.gate
+            self.order.gate = com.trans.gates.gate
             self.order.aborted = com.trans.is_aborted
 
     # requests come
@@ -66,7 +66,7 @@ class Host:
         performed = self._performed(request)
         if request.ordered:
             self._waits_here(request.group)
-        beyond = self.com.trans.beyond(self, request) if request.context else ()
+        beyond = self.com.trans.gates.beyond(self, request) if request.context else ()
         self.order.arrive(request, (origin, seq), preds, performed, beyond)
         if self.order.out:
             self.flush()
@@ -137,8 +137,8 @@ class Host:
             held, self._held = self._held, []
             for response in held:
                 self.com.post(self.com.node, response)
-        if self.com.trans.gated:
-            self.com.trans.look()
+        if self.com.trans.gates.gated:
+            self.com.trans.gates.look()
 
     def _propose(self, entry: Entry) -> None:
         """To every destination; with an announcement for those that may not have the request yet."""

@@ -16,8 +16,7 @@ of the root have departed, who finds a deadlock. So nobody waits for a coordinat
 A callee that fails, and whose caller goes on, is undone alone: its instance sends ABORT in its own name, for what it
 called itself. What was undone stays in its slots until the end, so that all replicas let the same requests be passed.
 
-What is delivered to tran and what is delivered to objects on the same node is ordered by contexts, too (``beyond``): an
-outcome waits for the requests it decides on, and a request for outcomes of parts that its sender knew of.
+What is delivered to tran and what is delivered to objects on the same node has an order, too: framework.com.gates.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,12 +25,10 @@ import msgspec
 
 from framework.com.caller import Call, Caller
 from framework.com.deadlock import Deadlock
-from framework.com.entry import Entry
 from framework.com.events import Begin, Completed, Decide, Out, Outgoing, Prepared, Settle, Stop, Submit
+from framework.com.gates import Gates
 from framework.com.host import Host
 from framework.com.instance import Instance
-from framework.com.messages import Mark, Request, WireContext
-from framework.com.order import Order
 from framework.com.outcome import DECIDES, Outcome
 from framework.com.present import present
 from framework.com.receipt import DREC
@@ -65,11 +62,11 @@ class Trans:
         self.roots: dict[Invocation, Kept] = {}  # that have ended here, and wait for their outcome
         self.open: dict[Invocation, float] = {}  # of clients whose home this is, and until when
         self._ends: dict[Invocation, Decide] = {}  # of clients: to be decided when all that was called has answered
-        self.gated: list[tuple[Order, Entry]] = []  # these wait for another replica of this node
+        self._late: list[tuple[Caller, Invocation, bool, str]] = []  # to be decided as soon as there is a tran
         self._asked: set[Invocation] = set()  # this node has asked for these to be aborted
         self._since: dict[Invocation, float] = {}  # for how long something is held
-        self._looking = False
         self.deadlock = Deadlock(com, self)
+        self.gates = Gates(com, self.is_lost)
 
     # what is known of outcomes
 
@@ -175,7 +172,14 @@ class Trans:
 
     def _decide(self, caller: Caller, name: Invocation, commit: bool, why: str) -> None:
         submit = Submit(caller.client or caller.sid, DECIDES, "oneway", "mcast", (self._part(name, commit, why),))
-        self.com.calls.send(caller, present(self.com, submit))
+        try:
+            submit = present(self.com, submit)
+        except Unavailable:  # a group has been formed, and no tran has its state yet
+            self._late.append((caller, name, commit, why))
+            return
+        own, caller.invocation = caller.invocation, name
+        self.com.calls.send(caller, submit)
+        caller.invocation = own  # what it sends next comes after this
 
     def _part(self, name: Invocation, commit: bool, why: str) -> Outgoing:
         footprint = Footprint(COMMIT if commit else ABORT, ((str(name), WRITE),))
@@ -188,6 +192,28 @@ class Trans:
         self._asked.add(name)
         sid = Sid(self.com.tick(), self.at)
         self._decide(Caller(sid, self.com.calls.tran_cid(sid), SELF, name), name, False, why)
+
+    def veto(self, name: Invocation, why: str) -> None:
+        """For people. If it is over, or has never been here, there is nothing to abort."""
+        self._check_on()
+        if name in self.outcomes:
+            raise BadRequest(f"{name} is over: it was {'committed' if self.outcomes[name].commit else 'aborted'}")
+        if name not in self.known():
+            raise BadRequest(f"{self.com.node} knows of no transaction {name}")
+        self.abort(name, why)
+
+    def known(self) -> dict[Invocation, str]:
+        """The transactions that are not over and have something here, and how far each is: a client's is open until it
+        says commit; a root runs, or has ended and is being decided; others have parts here."""
+        parts = [i.entry.tran for i in self.com.instances.values()]
+        found = dict.fromkeys([*self.held, *[n for n in parts if n is not None]], "has parts here")
+        found |= {i.invocation: "runs" for i in self.com.instances.values() if i.dependents and i.entry.tran is None}
+        found |= dict.fromkeys(self.open, "open")
+        found |= dict.fromkeys([*self.roots, *self._ends], "is being decided")
+        return {name: how for name, how in found.items() if name not in self.outcomes}
+
+    def held_for(self, name: Invocation, now: float) -> float:
+        return now - self._since.get(name, now)
 
     def sent(self, caller: Caller, call: Call, name: Invocation) -> None:
         """A call of a transaction has left. If nobody knows what becomes of it, the whole is aborted (calls.py)."""
@@ -205,11 +231,9 @@ class Trans:
         if not isinstance(caller, Instance) or caller.copies > 1 or call.overlaps:
             self.abort(name, why)
             return
-        own, caller.torn = caller.invocation, True
+        caller.torn, (client, path) = True, caller.invocation
         for number in range(call.number, call.number + call.objects):
-            caller.invocation = Invocation(own.client, (*own.path, number))  # what it sends next comes after this
-            self._decide(caller, caller.invocation, False, why)
-        caller.invocation = own
+            self._decide(caller, Invocation(client, (*path, number)), False, why)
 
     def torn(self, caller: Caller, call: Call) -> None:
         """A part of this call was undone. If others are under way, these may have seen it, and not at all replicas."""
@@ -270,14 +294,14 @@ class Trans:
 
     def _end_open(self, name: Invocation, why: str) -> None:
         del self.open[name]
-        try:
-            self.abort(name, why)
-        except Unavailable:  # no other member can be heard; they will see to it
-            self._asked.discard(name)
+        self.abort(name, why)
 
     def tick(self, now: float) -> None:
         if self.on:
             self.deadlock.tick(now)
+        late, self._late = self._late, []
+        for caller, name, commit, why in late:
+            self._decide(caller, name, commit, why)
         for name in [n for n, until in self.open.items() if until <= now]:
             self._end_open(name, "its time was up")
         for name, many in tuple(self.held.items()):
@@ -356,45 +380,3 @@ class Trans:
                     host.order.drop(entry)
             if lost:
                 host.flush()
-
-    # order between replicas of one node
-
-    def beyond(self, host: Host, request: Request) -> WireContext:
-        if host.name == TRAN:  # what comes after ABORT is not performed any more
-            if request.parts[0].footprint.method == ABORT:
-                return ()
-            return tuple([c for c in request.context if c[0] in self.com.hosts and c[0] != self.at])
-        return tuple([c for c in request.context if c[0] == self.at]) if request.chain else ()
-
-    def gate(self, order: Order, entry: Entry) -> bool:
-        assert entry.invocation is not None
-        name = entry.tran or entry.invocation.ancestor(len(entry.invocation.path) - 1)
-        for at, marks in entry.beyond:
-            other = self.com.hosts[at].order
-            if not all(other.reached(mark, name) or self._is_over(other, mark) for mark in marks):
-                self.gated.append((order, entry))
-                return True
-        entry.beyond = ()
-        return False
-
-    def _is_over(self, order: Order, mark: Mark) -> bool:
-        """It was given up: it will not be performed, whenever it comes."""
-        entry = order.known(mark)
-        if entry is None or entry.tran is None or entry.invocation is None:
-            return False
-        return self.is_lost(entry.invocation, entry.tran)
-
-    def look(self) -> None:
-        """Something has moved on this node."""
-        if self._looking:
-            return
-        self._looking = True
-        before = -1
-        while self.gated and len(self.gated) != before:
-            before, gated = len(self.gated), self.gated
-            self.gated = []
-            for order, entry in gated:
-                order.look(entry)
-                if order.out:
-                    self.com.hosts[order.replica].flush()
-        self._looking = False

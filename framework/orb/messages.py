@@ -84,11 +84,11 @@ class Look(msgspec.Struct, array_like=True, frozen=True, tag=4):
 
 
 class Change(msgspec.Struct, array_like=True, frozen=True, tag=7):
-    """An administrator wants a node out of the group. It is told when that has begun."""
+    """An administrator wants a node out of the group, or a transaction aborted. It is told when that has begun."""
 
     number: int
-    what: Literal["leave", "evict"]
-    node: str
+    what: Literal["leave", "evict", "abort"]
+    node: str  # or the name of the transaction
 
 
 class Bye(msgspec.Struct, array_like=True, frozen=True, tag=5):
