@@ -18,7 +18,7 @@ the ancestor only because of such a one is not passed: else one replica would, a
 from bisect import bisect_left, insort
 from collections.abc import Mapping
 
-from framework.com.entry import Entry
+from framework.com.entry import HIGHEST, Entry
 from framework.com.messages import Mark
 from framework.ids import GroupId, Invocation, Stamp
 
@@ -137,6 +137,10 @@ class Ahead:
             return True
         assert ancestor.invocation is not None and entry.invocation is not None
         return entry.invocation.path[len(ancestor.invocation.path)] in ancestor.awaits
+
+    def waits(self, inside: list[Entry]) -> dict[GroupId, Entry | None]:
+        """Of all that is known here, as below."""
+        return self._waits(inside, HIGHEST)
 
     def _waits(self, inside: list[Entry], before: Stamp) -> dict[GroupId, Entry | None]:
         """Of all requests that stand before a stamp: None if it waits for one of ``inside``, itself or through others;

@@ -5,6 +5,7 @@ from framework.footprint import Footprint
 from framework.ids import GroupId, Invocation, ObjectName, Replica, Stamp
 
 LOWEST = Stamp(0, GroupId(0, Replica(""), 0))
+HIGHEST = Stamp(1 << 64, GroupId(0, Replica(""), 0))
 
 
 class Entry:

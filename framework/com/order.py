@@ -242,7 +242,10 @@ class Order(Kin):
             return
         if entry.void or entry.started:
             self._settle(entry)
-        elif self._undelivered(entry) is None and not (entry.beyond and self.gate(self, entry)):
+        elif (first := self._undelivered(entry)) is not None:
+            if (other := self._learns(entry, first)) is not None:
+                self._watch(other, entry)
+        elif not (entry.beyond and self.gate(self, entry)):
             blocker = self.ahead.blocker(entry)
             if blocker is None:
                 self._try_start(entry)

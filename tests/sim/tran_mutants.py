@@ -31,10 +31,15 @@ def _none(*_: Any) -> None:
     return None
 
 
+def _nothing(*_: Any) -> dict[Any, None]:
+    return {}
+
+
 TRAN_MUTANTS: dict[str, Mutant] = {
     "what is held stays when the transaction is aborted": (Trans, "_release", _committed),
     "what a callee did that failed stays": (Trans, "_undo", _none),
     "what is held keeps nobody out": (Ahead, "_busy", _not_held),
+    "who joins what is held passes whoever comes before it": (Ahead, "waits", _nothing),
     "outcomes have no order": (Directory, "needs_agreement", _unordered),
     "a client commits before all have answered": (Trans, "_is_silent", _no),
     "nobody gives way, and nobody aborts for others": (Trans, "abort", _none),
