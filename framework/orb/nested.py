@@ -22,6 +22,7 @@ from framework.orb.naming import usual_receipt
 from framework.orb.outcome import Outcome
 from framework.orb.proxy import Face, Finish, Options, Request, Sent, Settle
 from framework.orb.waits import Latch, LoopFuture
+from framework.orb.ways import AsyncWays, Ways
 
 if TYPE_CHECKING:
     from framework.orb.performance import Performance
@@ -192,7 +193,7 @@ class Nested(Face):
         raise NotImplementedError
 
 
-class NestedOrb(Nested):
+class NestedOrb(Nested, Ways):
     """``self.orb`` of a method that is a plain def: it runs in a thread and waits there."""
 
     def __init__(self, calls: NestedCalls) -> None:
@@ -243,7 +244,7 @@ def _started(start: Callable[[Settle], int], settle: Settle) -> None:
         raise
 
 
-class NestedAsyncOrb(Nested):
+class NestedAsyncOrb(Nested, AsyncWays):
     """``self.orb`` of a method that is async: everything is awaited."""
 
     async def _now(self, start: Callable[[Settle], int], finish: Finish) -> Any:

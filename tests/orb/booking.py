@@ -80,3 +80,30 @@ class Agency(Object):
 
 class Kept(Ledger):
     durable = True
+
+
+class Chooser(Object):
+    """Several at once, in the ways of P1 §2.4, as a part of its own methods."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    @method
+    def choose(self, way: str, key: str, one: int, two: int) -> list[str]:
+        self.asked += 1
+        a, b = (self.orb.object(name).add.request(key, amount) for name, amount in (("a", one), ("b", two)))
+        if way == "atomic":
+            return [str(value) for value in self.orb.atomic(a, b)]
+        if way == "alternative":
+            return [self.orb.alternative(a, b).object]
+        return [one.object for one in self.orb.some(1, a, b)]
+
+    @method
+    async def choose_async(self, way: str, key: str, one: int, two: int) -> list[str]:
+        self.asked += 1
+        a, b = (self.orb.object(name).add.request(key, amount) for name, amount in (("a", one), ("b", two)))
+        if way == "atomic":
+            return [str(value) for value in await self.orb.atomic(a, b)]
+        if way == "alternative":
+            return [(await self.orb.alternative(a, b)).object]
+        return [one.object for one in await self.orb.some(1, a, b)]
