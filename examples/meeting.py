@@ -49,7 +49,8 @@ def enough_of_them(s: Stage, orb: Orb) -> None:
 
 
 if __name__ == "__main__":
-    with stage(__doc__, **dict.fromkeys(PEOPLE, "objects.diary:Diary")) as s, s.connect() as orb:
+    diary = "objects.diary:Diary"
+    with stage(__doc__, ann=diary, bob=diary, cem=diary) as s, s.connect() as orb:
         all_of_them(s, orb)
         one_of_them(s, orb)
         enough_of_them(s, orb)

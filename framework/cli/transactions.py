@@ -17,7 +17,7 @@ def merged(up: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """One for each transaction: the nodes that know of it, what is held there, for whom it waits."""
     found: dict[str, dict[str, Any]] = {}
     for node in up:
-        for one in node["transactions"]:
+        for one in node.get("transactions", ()):  # a node of an earlier version does not speak of them
             name = one["name"]
             whole = found.setdefault(
                 name, {"name": name, "state": one["state"], "held_for": 0.0, "nodes": [], "holds": [], "waits_for": []}

@@ -1,7 +1,9 @@
 """Order between the replicas of one node: what is delivered to tran, and what is delivered to objects.
 
-An outcome waits for the requests that it decides on, and a request for outcomes of parts that its sender knew of: both
-are named in contexts, by replicas of this node other than the one that they come to.
+A request waits for outcomes of parts that its sender knew of. And a commit is *late* for a replica that has not
+delivered all that it decides on: there what is held stays held until it has. Only there: that replica may be waiting
+for a state, from a node where something is held for the same transaction, and that node for another state from here.
+Both are named in contexts, by replicas of this node other than the one that the message comes to.
 """
 
 from collections.abc import Callable
@@ -11,38 +13,48 @@ from framework.com.entry import Entry
 from framework.com.host import Host
 from framework.com.messages import Mark, Request, WireContext
 from framework.com.order import Order
-from framework.com.view import ABORT
-from framework.ids import TRAN, Invocation, replica
+from framework.ids import TRAN, Invocation, Replica, replica
 
 if TYPE_CHECKING:
     from framework.com.core import Com
 
 
+Release = Callable[[Replica, Invocation], None]
+
+
 class Gates:
-    def __init__(self, com: "Com", is_lost: Callable[[Invocation, Invocation], bool]) -> None:
+    def __init__(self, com: "Com", is_lost: Callable[[Invocation, Invocation], bool], release: Release) -> None:
         self._com = com
         self._at = replica(TRAN, com.node)
         self._is_lost = is_lost  # is this part of a transaction undone?
+        self._release = release  # a commit is late no more
         self.gated: list[tuple[Order, Entry]] = []  # these wait for another replica of this node
+        self.late: dict[tuple[Replica, Invocation], tuple[Mark, ...]] = {}  # and committed transactions for these
         self._looking = False
 
     def beyond(self, host: Host, request: Request) -> WireContext:
-        if host.name == TRAN:  # what comes after ABORT is not performed any more
-            if request.parts[0].footprint.method == ABORT:
-                return ()
-            return tuple([c for c in request.context if c[0] in self._com.hosts and c[0] != self._at])
-        return tuple([c for c in request.context if c[0] == self._at]) if request.chain else ()
+        if host.name == TRAN or not request.chain:
+            return ()
+        return tuple([c for c in request.context if c[0] == self._at])
 
     def gate(self, order: Order, entry: Entry) -> bool:
         assert entry.invocation is not None
         name = entry.tran or entry.invocation.ancestor(len(entry.invocation.path) - 1)
-        for at, marks in entry.beyond:
-            other = self._com.hosts[at].order
-            if not all(other.reached(mark, name) or self._is_over(other, mark) for mark in marks):
-                self.gated.append((order, entry))
-                return True
+        if not all(self._reached(at, marks, name) for at, marks in entry.beyond):
+            self.gated.append((order, entry))
+            return True
         entry.beyond = ()
         return False
+
+    def delay(self, name: Invocation, request: Request) -> None:
+        """This transaction is committed. Where is that late? (What comes after an abort is not performed any more.)"""
+        for at, marks in request.context:
+            if at in self._com.hosts and at != self._at and not self._reached(at, marks, name):
+                self.late[at, name] = marks
+
+    def _reached(self, at: Replica, marks: tuple[Mark, ...], name: Invocation) -> bool:
+        order = self._com.hosts[at].order
+        return all(order.reached(mark, name) or self._is_over(order, mark) for mark in marks)
 
     def _is_over(self, order: Order, mark: Mark) -> bool:
         """It was given up: it will not be performed, whenever it comes."""
@@ -57,11 +69,15 @@ class Gates:
             return
         self._looking = True
         before = -1
-        while self.gated and len(self.gated) != before:
-            before, gated = len(self.gated), self.gated
+        while (waiting := len(self.gated) + len(self.late)) and waiting != before:
+            before, gated = waiting, self.gated
             self.gated = []
             for order, entry in gated:
                 order.look(entry)
                 if order.out:
                     self._com.hosts[order.replica].flush()
+            for (at, name), marks in tuple(self.late.items()):
+                if self._reached(at, marks, name):
+                    del self.late[at, name]
+                    self._release(at, name)
         self._looking = False

@@ -137,8 +137,9 @@ class Host:
             held, self._held = self._held, []
             for response in held:
                 self.com.post(self.com.node, response)
-        if self.com.trans.gates.gated:
-            self.com.trans.gates.look()
+        gates = self.com.trans.gates
+        if gates.gated or gates.late:
+            gates.look()
 
     def _propose(self, entry: Entry) -> None:
         """To every destination; with an announcement for those that may not have the request yet."""

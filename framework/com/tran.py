@@ -29,6 +29,7 @@ from framework.com.events import Begin, Completed, Decide, Out, Outgoing, Prepar
 from framework.com.gates import Gates
 from framework.com.host import Host
 from framework.com.instance import Instance
+from framework.com.messages import Request
 from framework.com.outcome import DECIDES, Outcome
 from framework.com.present import present
 from framework.com.receipt import DREC
@@ -66,7 +67,7 @@ class Trans:
         self._asked: set[Invocation] = set()  # this node has asked for these to be aborted
         self._since: dict[Invocation, float] = {}  # for how long something is held
         self.deadlock = Deadlock(com, self)
-        self.gates = Gates(com, self.is_lost)
+        self.gates = Gates(com, self.is_lost, self._release_at)
 
     # what is known of outcomes
 
@@ -104,6 +105,8 @@ class Trans:
                 host._end(instance, event)
             return
         outcome = self.outcomes.get(name or instance.invocation)
+        if name is not None and (host.replica, name) in self.gates.late:
+            outcome = None  # not yet, for this replica
         if outcome is None and any(c.silent for c in instance.calls.values()):
             return
         if name is None:
@@ -316,14 +319,20 @@ class Trans:
 
     # an outcome is delivered
 
-    def apply(self, name: Invocation, outcome: Outcome) -> None:
-        """To all that this node has of it."""
+    def apply(self, name: Invocation, outcome: Outcome, request: Request | None = None) -> None:
+        """To all that this node has of it, where it is not late (framework.com.gates)."""
         self.outcomes[name] = outcome
+        if request is not None and outcome.commit:
+            self.gates.delay(name, request)
         self._asked.discard(name)
         self.open.pop(name, None)
         if name in self.held:
             self._since.pop(name, None)
-            self._release(self.held.pop(name), outcome)
+            many, late = self.held.pop(name), self.gates.late
+            if late and (left := [k for k in many if (k.host.replica, name) in late]):
+                self.held[name] = left
+                many = [k for k in many if k not in left]
+            self._release(many, outcome)
         elif not outcome.commit:
             for length in range(1, len(name.path)):
                 self._undo(self.held.get(name.ancestor(length), []), name)
@@ -335,6 +344,15 @@ class Trans:
             root.host.try_end(root.instance)
         if name in self._ends:
             self.heard(self.com.calls.sessions[name.client], name)
+
+    def _release_at(self, at: Replica, name: Invocation) -> None:
+        """All that was decided on has been delivered there."""
+        many = self.held.pop(name, [])
+        if left := [k for k in many if k.host.replica != at]:
+            self.held[name] = left
+        self._release([k for k in many if k.host.replica == at], Outcome(True))
+        for instance in [i for i in self.com.instances.values() if i.entry.tran == name and i.sid.replica == at]:
+            self.com.hosts[at].try_end(instance)
 
     def _release(self, many: list[Kept], outcome: Outcome) -> None:
         ends = []

@@ -46,7 +46,7 @@ class TranHost(Host):
         commit = instance.entry.footprint.method == COMMIT
         body = b"commit" if commit else b"abort " + request.args
         self.complete(instance, Completed(instance.sid, True, body, True))
-        trans.apply(decided(instance.invocation), read(body))
+        trans.apply(decided(instance.invocation), read(body), request)
         if len(trans.outcomes) > BOUND:
             oldest = next(iter(trans.outcomes))
             del trans.outcomes[oldest]

@@ -79,11 +79,9 @@ class Actors(Performer):
         return effect.footprint.readonly and not node.disk.waits(effect.replica)
 
     def stopped(self, node: SimNode, effect: Stop) -> None:
-        """Most look whether they are still wanted, some run to their end; unless they wait for others."""
+        """Most look whether they are still wanted, some run to their end."""
         runner = self.running.get(effect.sid)
-        if runner is None:
-            return
-        if self.program.shape.transactions or self.program.chance("looks", effect.sid).random() < 0.8:
+        if runner is not None and self.program.chance("looks", effect.sid).random() < 0.8:
             runner.stop()
 
     def settle(self, node: SimNode, effect: Settle) -> None:

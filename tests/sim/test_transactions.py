@@ -16,6 +16,7 @@ FOUND: list[tuple[int, Level, str]] = [
     (121, "all", "two transactions waited for each other"),
     (167, "all", "who passed a request also passed what that stood for"),
     (292, "all", "a request of an aborted transaction kept its place at one replica, and not at another"),
+    (35, "all", "an outcome waited for a state that could not be given because of what it decides on"),
     (61, "all", "a call passed one of its own caller's, which did not wait for its transaction"),
     (114, "all", "the same: two calls of one instance in a row, the first one-way"),
     (258, "all", "the same: two calls of one client"),
