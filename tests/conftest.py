@@ -2,12 +2,19 @@
 
 import os
 import random
+import signal
 import socket
+import threading
 
 import pytest
 
 # as framework.net does it, for tests that import gRPC first: else it meddles with forks (docs/state.md)
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
+# A shell without job control starts what is in its background with SIGINT ignored, and processes pass that on: none of
+# those that tests start would hear Ctrl-C.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
