@@ -11,7 +11,7 @@ import pytest
 
 from framework.com.deadlock import Deadlock
 from framework.com.receipt import CREC
-from framework.errors import Aborted, DeadlineExceeded, OboError
+from framework.errors import Aborted, DeadlineExceeded, OboError, RemoteError
 from framework.net.peers import hello
 from framework.net.wire import orb_pb2, orb_pb2_grpc
 from framework.net.wire.com_pb2 import Question
@@ -75,6 +75,44 @@ def test_one_gives_way_in_a_deadlock_at_once(play, monkeypatch, objects, instanc
                 pytest.fail(f"not one of them whole: {met}")
 
     play(act, objects)
+
+
+def says_deadlock(text, one, two):
+    """Both calls and their nested ones, each with whom it waits for."""
+    assert text.endswith(": a deadlock")
+    chain = text[text.index("answered: ") :]
+    for mine, other, here, there in ((one, two, "hotel", "car"), (two, one, "car", "hotel")):
+        assert f"{here}.f of {mine}/1 at {here}@" in chain
+        assert f"waits for {there}.g of {mine}/1.1" in chain
+        assert f"{there}.g of {mine}/1.1 at {there}@" in chain
+        assert f"waits behind {there}.f of {other}/1" in chain
+
+
+def test_the_one_who_gives_up_is_told_of_the_deadlock(play, monkeypatch):
+    """If nobody has looked for it: the time-out is the last resort. Of several replicas one may hear that it is aborted
+    while others are still asked: then less is known."""
+    monkeypatch.setattr(crossing, "met", threading.Barrier(2))
+    monkeypatch.setattr(Deadlock, "tick", lambda self, now: None)
+
+    async def act(c):
+        async with c.client("n3") as a, c.client("n1") as b:
+            patient = b.object("car").f.with_(timeout=25).submit("hotel")
+            with pytest.raises((DeadlineExceeded, RemoteError)) as caught:
+                await a.object("hotel").f.with_(timeout=1.5)("car")
+            says_deadlock(str(caught.value), a._home.client, b._home.client)
+            await patient  # the other one goes on
+            await until_done(c, "hotel", ["g"])
+
+    play(act, APART)
+
+
+async def until_done(c, name, expected):
+    """The outcome reaches each replica in its own time."""
+    for _ in range(200):
+        if all(o.done == expected for o in c.objects(name)):
+            return
+        await asyncio.sleep(0.02)
+    pytest.fail(f"{name}: {[o.done for o in c.objects(name)]}")
 
 
 @pytest.mark.parametrize(("objects", "instances"), [(APART, 2), (REPLICATED, 4)])
