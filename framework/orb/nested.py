@@ -17,7 +17,7 @@ from framework.com.receipt import Receipt
 from framework.errors import Aborted, BadRequest, DeadlineExceeded, OboError
 from framework.ids import TRAN, Replica
 from framework.orb.durable.entries import seen
-from framework.orb.messages import Act
+from framework.orb.messages import Act, Ask
 from framework.orb.naming import usual_receipt
 from framework.orb.outcome import Outcome
 from framework.orb.proxy import Face, Finish, Options, Request, Sent, Settle
@@ -35,6 +35,7 @@ class Calls(Protocol):
     def send(self, act: Act) -> int: ...
     def collect(self, number: int, receipt: Receipt | None, timeout: float | None, settle: Settle) -> int: ...
     def give_up(self, number: int) -> None: ...
+    def check_whole(self, asks: tuple[Ask, ...]) -> None: ...
 
 
 class NestedCalls:
@@ -121,6 +122,14 @@ class NestedCalls:
             self._note(error)
             settle(error)
 
+    def check_whole(self, asks: tuple[Ask, ...]) -> None:
+        """The method asks that several calls are done whole: then they must be part of a transaction."""
+        with self._noting():
+            performance = self.performance
+            if not performance.resident.takes_part:
+                raise BadRequest(f"{performance.method.where}: its object takes no part in transactions")
+            performance.stage.naming.check_undoable(Act("sync", asks, None, None, True, None))
+
     def _submit(self, act: Act) -> tuple[int, Submit]:
         self.performance.check_wanted()
         if act.stale:
@@ -181,6 +190,9 @@ class Nested(Face):
         self._calls = calls
         self._begin = calls.begin
         self._collect = calls.collect
+
+    def _undoable(self, requests: Sequence[Request]) -> None:
+        self._calls.check_whole(tuple(request.ask() for request in requests))
 
     def submit(self, request: Request, options: Options) -> Any:
         """Sent at once, whenever its result is asked for."""

@@ -26,7 +26,12 @@ class Success(NamedTuple):
     value: Any
 
 
-class Ways(Face):
+class _Whole(Face):
+    def _undoable(self, requests: Sequence[Request]) -> None:
+        """For methods: BadRequest if what these do could not be undone. A client's transaction looks by itself."""
+
+
+class Ways(_Whole):
     """Of ``Orb``, and of ``self.orb`` in a method that is a plain def."""
 
     def atomic(self, *requests: Request) -> list[Any]:
@@ -41,6 +46,7 @@ class Ways(Face):
         """At least ``r``. ``more``: all are asked at once, and all that succeed count; else they are asked one after
         the other, until r have succeeded."""
         _check(r, requests)
+        self._undoable(requests)
         return self._wholly(lambda: (self._all if more else self._enough)(r, requests))
 
     def _wholly(self, act: Callable[[], R]) -> R:
@@ -61,7 +67,7 @@ class Ways(Face):
         return found.done
 
 
-class AsyncWays(Face):
+class AsyncWays(_Whole):
     """Of ``AsyncOrb``, and of ``self.orb`` in a method that is async."""
 
     async def atomic(self, *requests: Request) -> list[Any]:
@@ -72,6 +78,7 @@ class AsyncWays(Face):
 
     async def some(self, r: int, *requests: Request, more: bool = True) -> list[Success]:
         _check(r, requests)
+        self._undoable(requests)
         return await self._wholly(lambda: (self._all if more else self._enough)(r, requests))
 
     async def _wholly(self, act: Callable[[], Awaitable[R]]) -> R:

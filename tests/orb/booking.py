@@ -107,3 +107,7 @@ class Chooser(Object):
         if way == "alternative":
             return [(await self.orb.alternative(a, b)).object]
         return [one.object for one in await self.orb.some(1, a, b)]
+
+
+class KeptChooser(Chooser):
+    durable = True

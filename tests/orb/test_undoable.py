@@ -15,6 +15,12 @@ class = "tests.orb.booking:Kept"
 [objects.agency]
 class = "tests.orb.booking:Agency"
 on = ["n2", "n3"]
+[objects.chooser]
+class = "tests.orb.booking:Chooser"
+on = ["n2", "n3"]
+[objects.kept]
+class = "tests.orb.booking:KeptChooser"
+on = ["n1", "n2"]
 [serve]
 data = "{data}"
 """
@@ -79,5 +85,20 @@ def test_outside_of_a_client_s_transaction_it_is_called_as_ever(play):
             await orb.object("agency").fails("k", 5)
         assert await orb.object("a").get("k") == 5
         assert await orb.object("b").get("k") == 12
+
+    play(act)
+
+
+@pytest.mark.parametrize("method", ["choose", "choose_async"])
+def test_a_method_that_wants_all_or_nothing_is_refused_what_could_not_be_undone(play, method):
+    async def act(c, orb):
+        with pytest.raises(RemoteError, match="b, which is durable and takes no part"):
+            await getattr(orb.object("chooser"), method)("atomic", "k", 5, 5)
+        with pytest.raises(RemoteError, match="its object takes no part in transactions"):
+            await getattr(orb.object("kept"), method)("atomic", "k", 5, 5)
+        with pytest.raises(BadRequest, match="takes no part in transactions"):
+            await orb.atomic(orb.object("a").add.request("k", 5), orb.object("b").add.request("k", 5))
+        assert await orb.object("a").get("k") == 0
+        assert await orb.object("b").get("k") == 0
 
     play(act)
