@@ -7,8 +7,8 @@
 It begins with the first call, at the home node of that moment, and is bound to it. Leaving the block commits; an
 exception aborts, and goes on. Three things are told apart:
 
-- ``Aborted``: somebody else had to abort it (a deadlock, its time, a node that was lost). Nothing has happened, and the
-  same again is right: ``run_transaction`` does that;
+- ``Aborted``: somebody else had to abort it (a deadlock, its time, a node that was lost, no node to begin at). Nothing
+  has happened, and the same again is right: ``run_transaction`` does that;
 - what a method or the block itself raised: nothing has happened either, and the same would happen again;
 - ``OutcomeUnknown``: no answer came in time. ``error.transaction.outcome()`` asks again, later.
 """
@@ -69,7 +69,7 @@ class _Transaction(Joined):
             raise Aborted("the time of the transaction is up")
         if not self._number:
             if not calling.node:
-                raise Unavailable("there is no home node now to begin a transaction at")
+                raise Aborted("there is no home node now to begin a transaction at")
             self._number, self._node = calling.number(), calling.node
         elif calling.node != self._node:
             raise Aborted(f"{self._node}, where the transaction began, was lost")

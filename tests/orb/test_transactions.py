@@ -256,6 +256,24 @@ def test_a_home_that_is_lost_aborts(play):
     play(act, "n1", "n2", judged=False)
 
 
+def test_who_has_no_home_at_that_moment_tries_again(play):
+    """A home that was lost is found again a moment later. Nothing has happened: run_transaction goes on."""
+
+    async def act(c, orb):
+        home, tries = orb._home.node, []
+
+        async def work(face):
+            tries.append(1)
+            face._home.node = "" if len(tries) < 3 else home
+            await face.object("a").add("k", 5)
+
+        await orb.run_transaction(work)
+        assert len(tries) == 3
+        await rows(c, "a", {"k": 5})
+
+    play(act, "n1")
+
+
 def test_threads_have_transactions_too(play):
     async def act(c, orb):
         def work():
