@@ -131,7 +131,8 @@ def one_outcome(tables: Tables) -> DataFrame:
 
 def atomic(tables: Tables) -> DataFrame:
     """T2: of a transaction that is committed, all that ended well is; of one that is aborted, nothing is."""
-    parts = tables.moves.where("tran != '' and sent_i is not null").select(F.col("tran").alias("root")).distinct()
+    parts = tables.moves.where("tran != '' and sent_i is not null and start_i is not null")
+    parts = parts.select(F.col("tran").alias("root")).distinct()
     mine = own(tables).where(f"object != '{TRAN}' and end_i is not null").join(_judged(tables), "place", "left_semi")
     roots = mine.where("tran = ''").join(parts, mine.invocation == parts.root, "left_semi")
     done = mine.where("tran != ''").unionByName(roots.withColumn("tran", F.col("invocation")))

@@ -115,6 +115,8 @@ class Oracle(Replay):
             self.of_invocation[invocation] = self.of_invocation.get(invocation, 0) | bit
             if r.tran:
                 self.of_tran[r.tran] = self.of_tran.get(r.tran, 0) | bit
+                if caller.invocation == r.tran:
+                    self.roots.add(r.sid)
             if footprint.readonly:
                 caller.reads |= bit
             else:

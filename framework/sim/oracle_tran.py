@@ -51,9 +51,10 @@ def _judged(run: Facts) -> list[Place]:
 
 
 def _atomic(run: Facts) -> None:
+    surviving = {p.tran for place in run.places.values() if place.final for p in place.performed if _is_part(p)}
     for place in _judged(run):
         for instance in place.performed:
-            if instance.ended is None or not _takes_part(run, instance):
+            if instance.ended is None or not _takes_part(run, instance, surviving):
                 continue
             fate, root = run.fate(instance), instance.invocation == instance.tran
             if instance.ended.committed and fate is not True:
@@ -63,9 +64,14 @@ def _atomic(run: Facts) -> None:
                 run.blame("T2", f"{place.name} undid {instance.invocation} of {instance.tran}, which was committed")
 
 
-def _takes_part(run: Facts, instance: Performed) -> bool:
-    """In a transaction of several: it is part of one, or one with parts."""
-    return instance.group is not None and (bool(instance.group.tran) or instance.invocation in run.of_tran)
+def _is_part(instance: Performed) -> bool:
+    return instance.group is not None and bool(instance.group.tran)
+
+
+def _takes_part(run: Facts, instance: Performed, surviving: set[str]) -> bool:
+    """In a transaction of several: it is part of one, or one with parts, which it called itself or which are there.
+    What another replica had called, and is lost with it, is nothing to decide on."""
+    return _is_part(instance) or instance.sid in run.roots or instance.invocation in surviving
 
 
 def _ended_well(instance: Performed) -> bool:

@@ -178,6 +178,7 @@ class Facts:
         self.stopped: dict[Life, Record] = {}
         self.fallen: set[str] = set()  # objects of which all replicas that had a state departed at once
         self.of_tran: dict[str, int] = {}  # bits of what is part of each transaction
+        self.roots: set[str] = set()  # instances that have called parts of their own transaction
         self.outcomes: dict[str, bool] = {}  # is it committed? By what was decided on: a transaction, or a part of one
         self.missing: set[tuple[str, str]] = set()  # (place, invocation): lacks it, and that has been told
         for trace in self.traces:

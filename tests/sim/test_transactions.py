@@ -20,6 +20,7 @@ FOUND: list[tuple[int, Level, str]] = [
     (61, "all", "a call passed one of its own caller's, which did not wait for its transaction"),
     (114, "all", "the same: two calls of one instance in a row, the first one-way"),
     (258, "all", "the same: two calls of one client"),
+    (340, "all", "the oracle wanted an outcome of a root without parts, but for some that were lost"),
     (402, "all", "what was decided while the view changed went to the old life of a node"),
 ]
 
