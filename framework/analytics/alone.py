@@ -18,18 +18,22 @@ _NEVER = 9_000_000_000_000_000_000
 
 def overlaps(tables: Tables, lanes: DataFrame) -> DataFrame:
     """A4: an instance that started while one that conflicts with it was running or held, but for those that waited for
-    it, and what was held for its own transaction."""
-    calls = _performed(own(tables), tables).withColumn("until", F.coalesce("end_i", F.lit(_NEVER)))
-    rows = _performed(lanes, tables).withColumn("until", F.coalesce("end_i", F.lit(_NEVER)))
+    it, and what was held for its own transaction. In a trace with holes an end that is not there says nothing: that
+    instance is left out."""
+    holes = F.broadcast(tables.places.select("place", "holes"))
+    rows = lanes.join(holes, "place", "left").where("end_i is not null or not coalesce(holes, false)")
+    rows = _performed(rows, tables).withColumn("until", F.coalesce("end_i", F.lit(_NEVER)))
     late = rows.withColumn("before", earlier(rows, ["place"], "start_i", F.col("until"))).where("before > start_i")
-    late = late.select("place", "node", "object", "invocation", "method", "keys", "start_i", "tran").distinct()
-    other = calls.select(
-        "place", F.col("invocation").alias("other"), F.col("method").alias("o_method"), F.col("keys").alias("o_keys"),
-        F.col("start_i").alias("o_start"), "until", F.col("tran").alias("o_tran"), F.col("held_i").alias("o_held"),
+    late = late.select("place", "slot", "lane", "node", "object", "invocation", "method", "keys", "start_i", "tran")
+    other = rows.select(
+        "place", "slot", "lane", F.col("invocation").alias("other"), F.col("method").alias("o_method"),
+        F.col("keys").alias("o_keys"), F.col("start_i").alias("o_start"), "until", F.col("tran").alias("o_tran"),
+        F.col("held_i").alias("o_held"),
     )  # fmt: skip
-    pairs = late.join(other, "place").where("o_start < start_i and until > start_i")
+    pairs = late.join(other, ["place", "slot", "lane"]).where("o_start < start_i and until > start_i")
     kin = F.coalesce((F.col("o_held") < F.col("start_i")) & (F.col("o_tran") == F.col("tran")), F.lit(False))
-    pairs = pairs.where(~kin | (F.col("tran") == "")).withColumns({"c_keys": F.col("keys")})
+    pairs = pairs.where(~kin | (F.col("tran") == ""))
+    pairs = pairs.withColumns({"c_keys": F.col("keys")}).drop("slot", "lane").distinct()
     pairs = _conflicting(pairs, tables, "method", "o_method", "c", "o")
     joined = within(pairs.select("place", "invocation", "other"), "invocation", "other", tables.sends)
     pairs = pairs.join(joined, ["place", "invocation", "other"], "left_anti")

@@ -16,12 +16,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from framework.analytics import budget, clocks, compare, groups, latency, ratio, reading, tables, verdict
-from framework.analytics.reading import Note, Run
+from framework.analytics.pieces import Note
+from framework.analytics.reading import Run
+from framework.analytics.session import fit
 from framework.sim.oracle_views import named
 
 MOST_ROWS = 2000  # of a table in the report; the Parquet file has all
 MOST_VIOLATIONS = 200
-STEPS = 12  # that ``tell`` hears of, per run
 Tell = Callable[[str], None]
 
 
@@ -95,7 +96,8 @@ def analyze(spark: SparkSession, path: Path, out: Path, tell: Tell = lambda _: N
     run = reading.read(spark, path)
     scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=_made(out)))
     try:
-        return _analyze(work, run, scratch)
+        with fit(spark, run.records):
+            return _analyze(work, run, scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -193,6 +195,7 @@ def _speed(work: _Work, run: Run, made: tables.Tables) -> None:
     work.keep("calls", latency.by(called, ["object", "method"]).orderBy(F.desc("calls")))
     work.keep("calls_by", latency.breakdown(called).orderBy("what", F.desc("calls")))
     work.keep("over_time", latency.over_time(called, work.found.start, width))
+    work.keep("over_time_by", latency.over_time_by(called, work.found.start, width))
     work.keep("distribution", latency.distribution(called, ["object", "method"]))
     work.keep("errors", latency.errors(called))
     work.keep("stretches", compare.stretches(called), most=100_000)

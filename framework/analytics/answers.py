@@ -1,5 +1,4 @@
-"""Receipts: what was received was answered (A1), as it ended (A4), and enough of it (P0 §3.2); and no response is lost
-(A8)."""
+"""Receipts: what was received was answered (A1), as it ended (A4), and enough of it (P0 §3.2): none is missing."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -18,6 +17,7 @@ def answers(tables: Tables) -> DataFrame:
         "group",
         F.col("sent_replica").alias("replica"),
         "place",
+        "act",
         F.col("sent_invocation").alias("invocation"),
         *_done(F.lit(False)),
         F.col("start_i").isNotNull().alias("here"),

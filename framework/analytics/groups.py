@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from framework.analytics.reading import Run
 from framework.sim.oracle_views import Life, Views, named
 from framework.trace.files import Trace
-from framework.trace.record import Header, Record, parse_ticket
+from framework.trace.record import Header, Record, is_unwritten, parse_ticket
 
 _CONTROL = ("install", "out", "stop", "adopt", "snapshot")
 MOST_CONTROL = 1_000_000  # more views, states and stops than any run has
@@ -73,7 +73,7 @@ class Group:
         self.written = written
         self.fallen: set[str] = set()  # objects of which all replicas that had a state departed at once
         self.places: dict[str, Place] = {}
-        self.faults: list[tuple[str, str, str]] = []  # rule, place, text
+        self.faults: list[tuple[str, str, str]] = []  # rule, place or life, text
         for trace in traces:
             for name, placed in trace.header.objects.items():
                 for replica in placed.replicas:
@@ -81,6 +81,7 @@ class Group:
         self.stopped = {(t.header.node, t.header.life) for t in traces if any(r.event == "stop" for r in t.records)}
         self.over = bool(self.views.final) and self.views.final <= self.stopped
         self._adoptions()
+        self._left_open()
 
     def _place(self, name: str, replica: str) -> None:
         node = replica.partition("@")[2]
@@ -114,12 +115,22 @@ class Group:
                 continue
             self._adopt(place, r)
 
+    def _left_open(self) -> None:
+        """A8, as far as a node says it itself: what was not over when it stopped, such as a lost response."""
+        for trace in self.traces:
+            life = (trace.header.node, trace.header.life)
+            stops = (r for r in trace.records if r.event == "stop" and life in self.views.final)
+            self.faults += [("A8", named(*life), f"{named(*life)} stopped with {w}") for r in stops for w in r.open]
+
     def _adopt(self, place: Place, r: Record) -> None:
         place.ready_view, place.ready_i = r.view, r.i
         if not r.ticket:
             place.history = place.life[1]
             if not self.views.formed(r.view) and not self._has_a_state(place, r.view):
                 self.fallen.add(place.object)
+            return
+        if is_unwritten(r.ticket):
+            place.torn = True
             return
         replica, since, i = parse_ticket(r.ticket)
         donor = self.places.get(named(replica, since))
@@ -147,7 +158,6 @@ class Lives(msgspec.Struct):
     groups: list[Group]
     written: dict[Life, Written]
     snapshots: list[tuple[str, int, str]]  # place, record, to whom
-    stops: list[tuple[str, list[str]]]  # life, what was still open
     changes: list[tuple[float, str, int]]  # views: when, where, version
     unread: int = 0  # control records beyond the bound
 
@@ -170,14 +180,15 @@ class Lives(msgspec.Struct):
             for p in group.places.values():
                 crashed = p.life not in self.written or self.written[p.life].crashed
                 ready = None if p.ready_view is None else p.ready_i
-                facts = (p.final, ready, p.history, p.torn, crashed, bool(group.fallen), group.over)
+                holes = p.life in self.written and self.written[p.life].gaps > 0
+                facts = (p.final, ready, p.history, p.torn, crashed, holes, bool(group.fallen), group.over)
                 lost = (p.object in group.fallen, group.formed)
                 rows.append((p.name, p.replica, p.object, p.life[0], p.life[1], *facts, *lost))
         return spark.createDataFrame(
             rows,
             "place string, replica string, object string, node string, life bigint, final boolean, ready_i bigint, "
-            "history bigint, torn boolean, crashed boolean, fallen_back boolean, over boolean, fallen boolean, "
-            "formed boolean",
+            "history bigint, torn boolean, crashed boolean, holes boolean, fallen_back boolean, over boolean, "
+            "fallen boolean, formed boolean",
         )
 
     def segments_table(self, spark: SparkSession) -> DataFrame:
@@ -224,7 +235,7 @@ def _build(run: Run, written: dict[Life, Written], control: Sequence[object]) ->
             told[name] = tuple(told[name])
         records.setdefault(life, []).append(Record(**told))
     traces = [Trace(one.header, records.get((one.header.node, one.header.life), [])) for one in run.lives]
-    found = Lives([Group(part, written) for part in _apart(traces)], written, [], [], [])
+    found = Lives([Group(part, written) for part in _apart(traces)], written, [], [])
     found.unread = max(0, len(control) - MOST_CONTROL)
     for trace in traces:
         _note(found, trace.header, trace.records)
@@ -236,8 +247,6 @@ def _note(found: Lives, head: Header, records: Sequence[Record]) -> None:
     for r in records:
         if r.event == "snapshot":
             found.snapshots.append((named(r.replica, head.life), r.i, r.to))
-        elif r.event == "stop":
-            found.stops.append((named(head.node, head.life), list(r.open)))
         elif r.event == "install":
             found.changes.append((r.at, named(head.node, head.life), r.view))
 

@@ -117,7 +117,7 @@ def within(pairs: DataFrame, call: str, ancestor: str, sends: DataFrame) -> Data
     oneway = F.broadcast(
         sends.where("kind = 'oneway'")
         .withColumn("j", F.explode(F.sequence(F.lit(0), F.size("parts") - 1)))
-        .select(_numbered("invocation", "j").alias("step_"))
+        .select(numbered("invocation", "j").alias("step_"))
         .distinct()
         .join(steps.select("step_").distinct(), "step_", "left_semi")
         .withColumn("oneway_", F.lit(True))
@@ -131,7 +131,7 @@ def within(pairs: DataFrame, call: str, ancestor: str, sends: DataFrame) -> Data
     )
 
 
-def _numbered(invocation: str, j: str) -> Column:
+def numbered(invocation: str, j: str) -> Column:
     """The invocation of part j: its last number is higher by j."""
     stem = F.regexp_extract(invocation, r"^(.*[./])\d+$", 1)
     last = F.regexp_extract(invocation, r"(\d+)$", 1)

@@ -76,13 +76,17 @@ def by(called: DataFrame, columns: Sequence[str]) -> DataFrame:
     return rows.withColumn("rate", F.col("calls") / span)
 
 
-def breakdown(called: DataFrame) -> DataFrame:
-    """``by`` for each of GROUPINGS, in one table: what, value. In one pass."""
+def _each(called: DataFrame) -> DataFrame:
+    """Every call once for each of GROUPINGS: ``what``, ``value``. So one pass is enough for all of them."""
     pairs = F.explode(
         F.array(*[F.struct(F.lit(g).alias("what"), F.coalesce(F.col(g), F.lit("")).alias("value")) for g in GROUPINGS])
     )
-    rows = called.select("*", pairs.alias("pair")).select("*", "pair.what", "pair.value")
-    return by(rows, ["what", "value"])
+    return called.select("*", pairs.alias("pair")).select("*", "pair.what", "pair.value")
+
+
+def breakdown(called: DataFrame) -> DataFrame:
+    """``by`` for each of GROUPINGS, in one table: what, value."""
+    return by(_each(called), ["what", "value"])
 
 
 def over_time(called: DataFrame, start: float, width: float, columns: Sequence[str] = ()) -> DataFrame:
@@ -92,6 +96,11 @@ def over_time(called: DataFrame, start: float, width: float, columns: Sequence[s
     rows = called.withColumn("slot", slot).groupBy("slot", *columns).agg(*_summary())
     rows = _spread(rows).withColumn("t", F.col("slot") * width).withColumn("rate", F.col("calls") / width)
     return rows.drop("slot", "first", "last").orderBy("t")
+
+
+def over_time_by(called: DataFrame, start: float, width: float) -> DataFrame:
+    """``over_time`` for each of GROUPINGS, in one table: what, value."""
+    return over_time(_each(called), start, width, ["what", "value"]).orderBy("what", "value", "t")
 
 
 def distribution(called: DataFrame, columns: Sequence[str] = ()) -> DataFrame:

@@ -30,11 +30,11 @@ h3{font-size:1rem;margin:1.2rem 0 .3rem}p{margin:.4rem 0}.soft{color:var(--soft)
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));gap:.6rem;margin:1rem 0}
 .card{background:var(--panel);border-radius:4px;padding:.5rem .7rem}
 .card span{display:block;color:var(--soft);font-size:.8rem}.card b{font-size:1.15rem}
-.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:1rem}
+.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:1rem;align-items:start}
 figure{margin:0;background:var(--panel);border-radius:4px;padding:.6rem;break-inside:avoid}
 figcaption{font-weight:600;font-size:.95rem;margin-bottom:.3rem}svg{display:block;width:100%;height:auto}
 svg text{font-size:12px;fill:var(--soft)}.tick.x{text-anchor:middle}.tick.y,.row{text-anchor:end}
-svg text.row{fill:var(--ink)}svg text.cell{text-anchor:middle;fill:var(--ink);font-size:11px}
+svg text.row,svg text.name{fill:var(--ink)}svg text.cell{text-anchor:middle;fill:var(--ink);font-size:11px}
 svg text.cell.light{fill:var(--bg)}
 .grid{stroke:var(--line);stroke-width:1}.base{stroke:var(--soft);stroke-width:1}
 .line{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round}.line.dashed{stroke-dasharray:5 4;stroke-width:1.5}
@@ -52,6 +52,8 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}th{color:var(--soft);fon
 td:last-child{white-space:normal}details{margin:.6rem 0}summary{cursor:pointer;color:var(--soft)}
 pre{background:var(--panel);padding:.7rem;overflow-x:auto;font-size:.8rem;border-radius:4px;white-space:pre-wrap}
 ul{padding-left:1.2rem;margin:.4rem 0}.worse{color:var(--bad)}.better{color:var(--good)}
+@media(max-width:600px){body{padding:.6rem}svg text{font-size:15px}svg text.cell,svg .mark text{font-size:13px}
+figure{padding:.4rem}}
 @media print{body{max-width:none;font-size:11pt}.wide{overflow:visible}details>*{display:block}
 figure,.card,.verdict{border:1px solid var(--line)}}
 """

@@ -1,7 +1,7 @@
 """Small plots as inline SVG: colours are classes of the page, so they follow light, dark and print by themselves.
 
-Every plot has a viewBox and no size: it is as wide as the page lets it be, also on a phone. Nothing here knows what is
-shown.
+Every plot has a viewBox and no size: it is as wide as the page lets it be. It is narrow (480 units), so that its texts
+can still be read on a phone, where the page makes them larger (``page``). Nothing here knows what is shown.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-WIDTH, HEIGHT = 640, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 14, 40
+WIDTH, HEIGHT = 480, 270
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 20, 24, 42
 COLOURS = 8  # classes c0 ... c7
 
 Points = Sequence[tuple[float, float]]
@@ -44,7 +44,7 @@ class Axis(msgspec.Struct):
     def ticks(self) -> list[float]:
         if self.log:
             first, last = floor(log10(self.low)), ceil(log10(self.high))
-            every = max(1, ceil((last - first) / 8))
+            every = max(1, ceil((last - first) / 6))
             return [
                 10.0**n
                 for n in range(first, last + 1, every)
@@ -126,14 +126,15 @@ def stacks(
     show: Callable[[float], str],
 ) -> str:
     """One bar for each row, of parts that add up; parts have names and colours."""
-    left, bar, gap = 150, 22, 8
+    left, bar, gap, name_height = 4, 18, 8, 17
     longest = max((sum(parts) for _, parts in rows), default=1.0) or 1.0
-    height = _TOP + len(rows) * (bar + gap) + 30
+    step = name_height + bar + gap
+    height = 4 + len(rows) * step + 22
     body = []
-    scale = (WIDTH - left - 70) / longest
+    scale = (WIDTH - left - 76) / longest
     for n, (name, parts) in enumerate(rows):
-        y = _TOP + n * (bar + gap)
-        body.append(f'<text class="row" x="{left - 6}" y="{y + bar * 0.7:.0f}">{escape(_short(name, 22))}</text>')
+        y = 4 + n * step + name_height
+        body.append(f'<text class="name" x="{left}" y="{y - 4}">{escape(_short(name, 50))}</text>')
         at = float(left)
         for k, value in enumerate(parts):
             if value > 0:
@@ -156,18 +157,18 @@ def heat(
     show: Callable[[float], str],
 ) -> str:
     """A map: the darker, the more. An empty field means nothing happened there."""
-    left, top, cell = 150, 84, 34
-    width = max(30.0, min(90.0, (WIDTH - left - 70) / max(len(columns), 1)))  # room for the last heading
+    left, top, cell = 136, 96, 34
+    width = max(24.0, min(90.0, (WIDTH - left - 60) / max(len(columns), 1)))  # room for the last heading
     most = max(values.values(), default=1.0) or 1.0
     body = []
     for k, name in enumerate(columns):
         x = left + (k + 0.5) * width
         body.append(
-            f'<text class="col" transform="translate({x:.0f},{top - 6}) rotate(-35)">{escape(_short(name, 18))}</text>'
+            f'<text class="col" transform="translate({x:.0f},{top - 6}) rotate(-40)">{escape(_short(name, 16))}</text>'
         )
     for n, row in enumerate(rows):
         y = top + n * cell
-        body.append(f'<text class="row" x="{left - 6}" y="{y + cell * 0.62:.0f}">{escape(_short(row, 22))}</text>')
+        body.append(f'<text class="row" x="{left - 6}" y="{y + cell * 0.62:.0f}">{escape(_short(row, 16))}</text>')
         for k, column in enumerate(columns):
             value = values.get((row, column), 0.0)
             share = (value / most) ** 0.5 if value > 0 else 0.0
@@ -176,7 +177,7 @@ def heat(
             body.append(
                 f'<rect class="field" {place}/><rect class="heat" {place} fill-opacity="{share:.3f}">{tip}</rect>'
             )
-            if value > 0:
+            if value > 0 and width >= 50:  # where there is no room: the tip, and the table
                 light = " light" if share > 0.55 else ""
                 middle = f'x="{left + (k + 0.5) * width - 1:.1f}" y="{y + cell * 0.62:.0f}"'
                 body.append(f'<text class="cell{light}" {middle}>{escape(show(value))}</text>')
@@ -206,7 +207,7 @@ def _frame(x: Axis, y: Axis) -> str:
         out.append(f'<text class="tick x" x="{_x(x, tick)}" y="{floor_ + 15}">{escape(x.text(tick))}</text>')
     out.append(f'<line class="base" x1="{_LEFT}" y1="{floor_}" x2="{right}" y2="{floor_}"/>')
     out.append(f'<text class="axis" x="{right}" y="{HEIGHT - 6}" text-anchor="end">{escape(x.label)}</text>')
-    out.append(f'<text class="axis" x="{_LEFT}" y="{_TOP - 4}">{escape(y.label)}</text>')
+    out.append(f'<text class="axis" x="{_LEFT}" y="{_TOP - 8}">{escape(y.label)}</text>')
     return "".join(out)
 
 

@@ -14,6 +14,7 @@ told.
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from framework.analytics.judged import numbered
 from framework.analytics.slots import clash
 from framework.analytics.tables import Tables
 
@@ -54,7 +55,7 @@ def messages(tables: Tables, answers: DataFrame) -> DataFrame:
         "readonly",
         "sid",
         F.col("end_i"),
-        F.substring_index("act", ".", 1).alias("root"),
+        root(),
     )
     responses = answers.where("done_end_i is not null and not adopted").select(
         "node",
@@ -72,9 +73,14 @@ def messages(tables: Tables, answers: DataFrame) -> DataFrame:
         none.cast("boolean").alias("readonly"),
         F.col("done_sid").alias("sid"),
         F.col("done_end_i").alias("end_i"),
-        F.substring_index("invocation", ".", 1).alias("root"),
+        root(),
     )
     return requests.unionByName(responses)
+
+
+def root() -> Column:
+    """The client's act that a message belongs to, as clients write it down. Names of clients may have dots."""
+    return F.regexp_extract("act", r"^(.*/\d+)", 1).alias("root")
 
 
 def neighbours(came: DataFrame, conflicts: DataFrame, leaks: DataFrame, slack: float) -> DataFrame:
@@ -178,7 +184,10 @@ def shares(rows: DataFrame, labels: DataFrame | None) -> DataFrame:
 
 
 def labels(clients: DataFrame) -> DataFrame:
-    return clients.select(F.col("invocation").alias("root"), F.col("conflict").alias("conflict_ratio"), "ucast")
+    """The settings by root. Each part of a pcast has a number of its own, and calls below it have that for a root."""
+    parts = F.size(F.split("object", r"\+"))
+    rows = clients.where("invocation != ''").withColumn("j", F.explode(F.sequence(F.lit(0), parts - 1)))
+    return rows.select(numbered("invocation", "j").alias("root"), F.col("conflict").alias("conflict_ratio"), "ucast")
 
 
 def imposed(tables: Tables) -> DataFrame:

@@ -3,6 +3,7 @@ is."""
 
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 import msgspec
 
@@ -17,8 +18,10 @@ from framework.sim.fig9 import PAPER, PAPER_C
 from framework.version import __version__
 
 _UCAST_COLOUR = {0.0: 0, 0.5: 1, 1.0: 2}
+_IN_ORDER = ("stopped", "left the group")
 MOST_BARS = 14
 MOST_HEAT = 12
+MOST_EMPTY = 1000  # stretches of time in a row without any call
 
 
 def html(found: Sequence[Found], differences: Sequence[Difference] = ()) -> str:
@@ -43,10 +46,12 @@ def _run(found: Found) -> str:
 def _verdict(found: Found) -> str:
     missing = [note for note in found.notes if note.count]
     lines = [f"{rule}: {count} violation{'s' * (count != 1)}" for rule, count in sorted(found.violations.items())]
-    records = sum(row["records"] for row in found.rows.get("lives", ()))
-    asked = f"A1 to A4, A7 and receipts, over {records:,} records of {len(found.rows.get('lives', ()))} traces"
+    lives = found.rows.get("lives", ())
+    records = sum(row["records"] for row in lives)
+    asked = f"A1 to A4, A7, receipts and what nodes left open, over {records:,} records of {len(lives)} traces"
     if found.undecided:
         lines.append(f"{found.undecided} requests were followed for {found.rounds} rounds and not to the end")
+    lines += [f"{row['life']}: {row['ended']}" for row in lives if row["ended"] not in _IN_ORDER]
     if not found.judged:
         return box("part", "Not judged: there are no traces", ["Only what clients saw is analysed."])
     if found.violations:
@@ -85,7 +90,8 @@ def _facts(found: Found) -> str:
 
 
 def _plots(found: Found) -> list[str]:
-    drawn = [*_overshown_time(found), *_distribution(found), *_budget(found), *_heat(found), *_ratio(found)]
+    draw = (_overshown_time, _by_node, _distribution, _budget, _heat, _ratio)
+    drawn = [one for which in draw for one in which(found)]
     return drawn or ["<p>Nothing to draw: no call ended.</p>"]
 
 
@@ -101,9 +107,9 @@ def _overshown_time(found: Found) -> list[str]:
     if not rows:
         return []
     x = plot.Axis(min(0.0, rows[0]["t"]), max(r["t"] for r in rows) or 1.0, f"time [{unit(found)}]")
-    rate = plot.Line("calls", [(r["t"], r["rate"]) for r in rows], 0)
-    width = rows[0]["calls"] / rows[0]["rate"] if rows[0]["rate"] else 1.0
-    wrong = plot.Line("errors", [(r["t"], r["errors"] / width) for r in rows], 1)
+    width = _width(rows)
+    rate = plot.Line("calls", _filled([(r["t"], r["rate"]) for r in rows], width), 0)
+    wrong = plot.Line("errors", _filled([(r["t"], r["errors"] / width) for r in rows], width), 1)
     drawn = [rate, *([wrong] if any(r["errors"] for r in rows) else [])]
     marks = _marks(found)
     per = f"calls per {unit(found)}"
@@ -117,6 +123,38 @@ def _overshown_time(found: Found) -> list[str]:
         y = plot.axis(values, f"latency [{unit(found)}]", log=True, show=lambda v: shown_time(found, v))
         out.append(plot.lines("Latency over time", x, y, lat, marks))
     return out
+
+
+def _width(rows: Sequence[dict[str, Any]]) -> float:
+    """Of a stretch of time."""
+    return rows[0]["calls"] / rows[0]["rate"] if rows and rows[0]["rate"] else 1.0
+
+
+def _filled(points: list[tuple[float, float]], width: float) -> list[tuple[float, float]]:
+    """A stretch in which no call ended has no row: nothing happened there, and a line must not say otherwise."""
+    found: list[tuple[float, float]] = []
+    for t, value in sorted(points):
+        last = found[-1][0] if found else t
+        missing = min(round((t - last) / width) - 1, MOST_EMPTY)
+        found += [(last + n * width, 0.0) for n in range(1, missing + 1)]
+        found.append((t, value))
+    return found
+
+
+def _by_node(found: Found) -> list[str]:
+    """Who served the calls: shows where clients went when a node was gone."""
+    by: dict[str, list[tuple[float, float]]] = {}
+    rows = [r for r in found.rows.get("over_time_by", []) if r["what"] == "node"]
+    for r in rows:
+        by.setdefault(r["value"], []).append((r["t"], r["rate"]))
+    if len(by) < 2:
+        return []
+    most = sorted(by, key=lambda name: -sum(rate for _, rate in by[name]))[: plot.COLOURS]
+    drawn = [plot.Line(name, _filled(by[name], _width(rows)), n) for n, name in enumerate(sorted(most))]
+    times = [t for line in drawn for t, _ in line.points]
+    x = plot.Axis(min(0.0, *times), max(times) or 1.0, f"time [{unit(found)}]")
+    y = plot.axis([rate for line in drawn for _, rate in line.points], f"calls per {unit(found)}")
+    return [plot.lines("Throughput by the node that clients called", x, y, drawn, _marks(found))]
 
 
 def _distribution(found: Found) -> list[str]:
@@ -201,7 +239,7 @@ def _complete(found: Found) -> str:
         f"<li>{escape(n.what)} ({escape(n.where)}{f', {n.count}' if n.count > 1 else ''})</li>" for n in found.notes
     ]
     for r in found.rows.get("lives", []):
-        if r["ended"] not in ("stopped", "left the group"):
+        if r["ended"] not in _IN_ORDER:
             lines.append(f"<li>{escape(str(r['life']))}: {escape(str(r['ended']))} after {r['records']:,} records</li>")
     negative = sum(r["negative"] or 0 for r in found.rows.get("budget", []))
     if negative:

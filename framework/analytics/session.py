@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PATIENCE = 120.0  # seconds for the first job
+SMALL_RUN = 60_000  # records
 
 #: Log4j: errors only, on stderr. Spark's own start-up banner and warnings say nothing to a user of obo.
 _QUIET = """
@@ -34,6 +35,15 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n
 logger.shutdown.name = org.apache.spark.util.ShutdownHookManager
 logger.shutdown.level = off
 """
+
+
+#: For runs of some ten thousand records: compiling plans for them takes longer than running them as they are.
+SMALL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
 
 
 def settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
@@ -70,6 +80,23 @@ def session(
             yield spark
         finally:
             spark.stop()
+
+
+@contextmanager
+def fit(spark: "SparkSession", records: int) -> Iterator[None]:
+    """Spark set up for a run of about so many records; afterwards as it was."""
+    change = SMALL if records < SMALL_RUN else {}
+    before = {name: spark.conf.get(name, None) for name in change}
+    for name, value in change.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
 
 
 def start(master: str, memory: str, scratch: Path, extra: Mapping[str, str] | None = None) -> "SparkSession":

@@ -1,7 +1,8 @@
-"""The verdict: A1 to A4, A7, receipts, T1 and T2 over all traces of a run, by the jobs of this room.
+"""The verdict: A1 to A4, A7, receipts, what was left open, T1 and T2, over all traces, by the jobs of this room.
 
 The same definitions as ``obo verify`` (framework.sim.oracle), which replays one run in memory; here nothing is replayed
-and nothing needs to fit into memory. What that one finds beyond: A5, A6, A8 to A10, T3, needless waiting, cycles.
+and nothing needs to fit into memory. What that one finds beyond: A5, A6, A9, A10, T3, needless waiting, causal cycles,
+and of A8 what no node says itself.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from framework.analytics.judged import VIOLATION, histories, own
 from framework.analytics.slots import lanes
 from framework.analytics.tables import Tables, store
 
-RULES = ("A1", "A2", "A3", "A4", "A7", "P0 §3.2", "T1", "T2")
+RULES = ("A1", "A2", "A3", "A4", "A7", "A8", "P0 §3.2", "T1", "T2")
 
 
 class Stage(msgspec.Struct):
@@ -43,12 +44,12 @@ def local(spark: SparkSession, tables: Tables, staged: Stage, lives: Lives) -> d
     """The rules that need no following, by a name to show."""
     snapshots = spark.createDataFrame(lives.snapshots, "place string, snapshot_i bigint, to string")
     told = [
-        (rule, place.partition("@")[2].partition("#")[0], place, "", text)
+        (rule, place.rpartition("@")[2].partition("#")[0], place, "", text)
         for group in lives.groups
         for rule, place, text in group.faults
     ]
     return {
-        "A1 states that nobody gave": spark.createDataFrame(told, ", ".join(f"{n} string" for n in VIOLATION)),
+        "A1 states, A8 left open": spark.createDataFrame(told, ", ".join(f"{n} string" for n in VIOLATION)),
         "A1 performed twice": once.twice(tables),
         "A1 never sent": once.never_sent(tables),
         "A1 copies": once.copies(tables),

@@ -1,7 +1,19 @@
 """The way of one call across nodes: everything that any node wrote down about it and the calls below it."""
 
-from pyspark.sql import Column, DataFrame
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+
+from framework.analytics import reading
+from framework.analytics.session import fit
+
+
+def look_up(spark: SparkSession, path: Path, invocation: str, most: int) -> list[Row]:
+    """The first records of the run at ``path`` about this call."""
+    run = reading.read(spark, path)
+    with fit(spark, run.records):
+        return of_call(run.events, invocation).limit(most).collect()
 
 
 def of_call(events: DataFrame, invocation: str) -> DataFrame:

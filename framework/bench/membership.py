@@ -6,6 +6,7 @@ nodes; the node that is hit is the home of one of them. Pauses are set against t
 
 import time
 from collections.abc import Callable
+from math import inf
 from statistics import median
 
 import msgspec
@@ -47,7 +48,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct):
-    """Pauses are the longest times without an acknowledged call, in milliseconds."""
+    """Pauses are the longest times without an acknowledged call, while one waited, in milliseconds."""
 
     nodes: int
     event: str
@@ -184,17 +185,18 @@ class _Stage:
         earlier = load.between(quiet, start)
         rate = len([a for a in earlier if a.at >= quiet]) / (start - quiet)
         self.before += [a.took for a in earlier]
-        acks = load.between(start, end)
-        each = pauses(acks, self._plan.clients, start, end)
+        acks, still = load.between(start), load.waiting()
+        each = pauses(acks, self._plan.clients, start, end, still)
+        quietly = pauses(load.between(quiet), self._plan.clients, quiet, start, still)
         return Event(
             nodes=len(self._c.nodes),
             event=name,
             victim=self._victim,
             took_s=round(took, 2),
             median_ms=ms(middle(earlier)),
-            steady_pause_ms=ms(max(pauses(earlier, self._plan.clients, quiet, start))),
+            steady_pause_ms=ms(max(quietly)),
             pause_ms=ms(max(each)),
-            pause_all_ms=ms(pause(acks, start, end)),
+            pause_all_ms=ms(pause(acks, start, end, min(still.values(), default=inf))),
             pause_ms_of_clients=[ms(p) for p in each],
             errors=len(load.errors) - errors,
             recovered_after_s=_rounded(recovered([a.at for a in acks], start, end, rate)),

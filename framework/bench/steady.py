@@ -1,14 +1,19 @@
 """A steady load for a group that changes: calls leave at their times, whether earlier ones were answered or not (open
 loop), so that a pause is not hidden by clients that wait. Times are in seconds.
 
-All clients are in one process and share its clock. A latency counts from the time at which the call was due.
+All clients are in one process and share its clock. A latency counts from the time at which the call was due. A pause is
+a time in which a client waited and got no answer: the time until its next call is due is none. While the load lasts
+Python collects no garbage here: it would stop all clients at once.
 """
 
+import gc
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from statistics import median
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from framework.bench.load import window
@@ -35,12 +40,16 @@ class Steady:
         self.acks: list[Ack] = []
         self.errors: list[tuple[float, str]] = []
         self.sent = 0
+        self._open: dict[int, tuple[int, float]] = {}  # calls that are not answered: client, and when it was due
         self._submits = submits
         self._rate = rate
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="load", daemon=True)
 
     def __enter__(self) -> "Steady":
+        gc.collect()
+        gc.freeze()
+        gc.disable()
         self._thread.start()
         return self
 
@@ -50,6 +59,8 @@ class Steady:
         until = time.monotonic() + DRAIN
         while self.sent > len(self.acks) + len(self.errors) and time.monotonic() < until:
             time.sleep(0.01)
+        gc.enable()
+        gc.unfreeze()
 
     def _run(self) -> None:
         start = time.monotonic()
@@ -62,8 +73,12 @@ class Steady:
             self.sent += 1
 
     def _one(self, client: int, due: float) -> None:
+        number = self.sent
+        self._open[number] = client, due
+
         def done(future: Any) -> None:
             now = time.monotonic()
+            self._open.pop(number, None)
             error = future.exception()
             if error is None:
                 self.acks.append(Ack(now, client, now - due))
@@ -72,7 +87,14 @@ class Steady:
 
         self._submits[client]().add_done_callback(done)
 
-    def between(self, start: float, end: float) -> list[Ack]:
+    def waiting(self) -> dict[int, float]:
+        """Clients with calls that are not answered, and since when the first of them waits."""
+        since: dict[int, float] = {}
+        for client, due in list(self._open.values()):
+            since[client] = min(due, since.get(client, due))
+        return since
+
+    def between(self, start: float, end: float = inf) -> list[Ack]:
         """Those in this time, and the last one before it of each client."""
         acks = self.acks[:]
         first = bisect_left(acks, start, key=lambda a: a.at)
@@ -92,20 +114,25 @@ def capacity(submits: Sequence[Submit], in_flight: int, seconds: float) -> float
     return 0.0 if measured.error else measured.calls / measured.seconds
 
 
-def pause(acks: Sequence[Ack], start: float, end: float) -> float:
-    """The longest time between two of them, as far as it lies after ``start``; up to ``end``, if none comes."""
-    longest, before = 0.0, start
-    for ack in acks:
-        if ack.at > start:
-            longest, before = max(longest, ack.at - before), ack.at
-        else:
-            before = ack.at
-    return max(longest, end - before)
+def pause(acks: Sequence[Ack], start: float, end: float, still: float = inf) -> float:
+    """The longest time without an answer in which a call waited, from the last answer before ``start`` up to ``end``.
+    Answers that came later tell who waited then; ``still``: since when one waits that has not been answered at all."""
+    longest, then, waits = 0.0, end, still
+    for ack in reversed(acks):
+        if ack.at < end:
+            longest = max(longest, then - max(ack.at, waits))
+            then = ack.at
+            if ack.at <= start:
+                return longest
+        waits = min(waits, ack.at - ack.took)
+    return max(longest, then - max(start, waits))
 
 
-def pauses(acks: Sequence[Ack], clients: int, start: float, end: float) -> list[float]:
+def pauses(
+    acks: Sequence[Ack], clients: int, start: float, end: float, still: Mapping[int, float] = MappingProxyType({})
+) -> list[float]:
     """For each client by itself."""
-    return [pause([a for a in acks if a.client == client], start, end) for client in range(clients)]
+    return [pause([a for a in acks if a.client == c], start, end, still.get(c, inf)) for c in range(clients)]
 
 
 def middle(acks: Sequence[Ack]) -> float:

@@ -1,5 +1,6 @@
 """``obo analyze RUN…``: the analysis of a run on Spark, as tables and one HTML report. See docs/analytics.md."""
 
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,8 +14,11 @@ from rich.table import Table
 
 from framework.errors import BadRequest
 
+_MOST = 1000  # records about a call that are shown
+
 if TYPE_CHECKING:
     from framework.analytics.analyze import Found, Tell
+    from framework.analytics.work import Analysed
 
 
 def run(
@@ -43,26 +47,29 @@ def run(
     from framework.analytics.session import session
 
     console = Console(stderr=True, highlight=False)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what was written meanwhile is removed
     try:
         with _telling(console) as tell:
             tell(f"starting Spark on {master}")
             with session(master, memory) as spark:
+                from framework.analytics.work import explained, work
+
                 if call is not None:
-                    from framework.analytics import reading, way
+                    from framework.analytics.way import look_up
 
-                    for path in paths:
-                        _show_way(way.of_call(reading.read(spark, path).events, call).limit(1000).collect(), call, path)
+                    with explained():
+                        for path in paths:
+                            _show_way(look_up(spark, path, call, _MOST + 1), call, path)
                     return
-                from framework.analytics.work import work
-
                 found = work(spark, paths, where, tell)
     except KeyboardInterrupt:
         console.print(f"interrupted; {where} is not whole")
         raise typer.Exit(130) from None
-    for one in found:
+    for one in found.runs:
         _tell(one)
+    _tell_differences(found)
     print(f"report: {where / 'report.html'}")
-    raise typer.Exit(1 if any(one.violations for one in found) else 0)
+    raise typer.Exit(1 if found.violated else 0)
 
 
 def _check(paths: list[Path], master: str, memory: str) -> None:
@@ -123,6 +130,21 @@ def _tell(found: "Found") -> None:
     out.print(f"{found.name}: {judged if found.judged else 'not judged: no traces'}", markup=False)
 
 
+def _tell_differences(found: "Analysed") -> None:
+    """Of two runs: what got worse or better, where the interval says so."""
+    if len(found.runs) < 2:
+        return
+    first, second = found.runs
+    seen = [one for one in found.differences if one.word in ("worse", "better")]
+    out = Console(highlight=False, soft_wrap=True)
+    for d in seen[:20]:
+        name = f"{d.object}.{d.method}" if d.object else "all calls"
+        values = f"{d.first:.4g} → {d.second:.4g} (change {d.low:+.3g} … {d.high:+.3g}, 95 %)"
+        out.print(f"{second.name} against {first.name}: {d.word}: {name}, {d.figure}: {values}", markup=False)
+    if not seen:
+        out.print(f"{second.name} against {first.name}: no difference seen", markup=False)
+
+
 def _show_way(rows: Sequence[object], call: str, path: Path) -> None:
     if not rows:
         raise BadRequest(f"{path}: nothing about a call {call!r}; an id looks like ann/3 or ann/3.1")
@@ -131,7 +153,7 @@ def _show_way(rows: Sequence[object], call: str, path: Path) -> None:
     for name in columns:
         table.add_column(name, overflow="fold")
     first = rows[0].at  # type: ignore[attr-defined]
-    for row in rows:
+    for row in rows[:_MOST]:
         told = row.asDict()  # type: ignore[attr-defined]
         told["at"] = f"{told['at'] - first:+.6f}"
         table.add_row(*[escape(str(told[name] or "")) for name in columns])
@@ -139,3 +161,5 @@ def _show_way(rows: Sequence[object], call: str, path: Path) -> None:
     if not sys.stdout.isatty():
         console.width = 220
     console.print(table)
+    if len(rows) > _MOST:
+        console.print(f"these are the first {_MOST} records; there are more")

@@ -179,6 +179,40 @@ def sql(
 
 
 @app.command()
+def join(
+    json: Annotated[Path | None, typer.Option(help="Write the result to this file.")] = None,
+    mb: Annotated[int, typer.Option(min=1, max=10_000, help="Size of the database, in megabytes.")] = 1000,
+    postgres: Annotated[
+        bool, typer.Option("--postgres", help="On three PostgreSQL servers instead of SQLite.")
+    ] = False,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Of load before the join, and after it.")] = 5.0,
+) -> None:
+    """A replica that has lost everything gets a large database from the others, while clients write.
+
+    Ends with 1 if a call failed, a write was lost or performed twice, or the replicas differ at the end.
+    """
+    from framework.bench import sql_join as m
+
+    plan = m.Plan(mb, postgres, seconds)
+    if json is not None:
+        _check_writable(json)
+    console = Console(stderr=True)
+    with ended_cleanly(), _bar(console) as progress:
+        task = progress.add_task("starting", total=m.reports(plan))
+        result = m.measure(plan, lambda what: progress.update(task, advance=1, description=what))
+    result.machine = machine()
+    table = Table(title="obo bench join", show_header=False)
+    for name in m.SHOWN:
+        table.add_row(name, str(getattr(result, name)))
+    Console().print(table)
+    _write(json, result, console)
+    for text in result.errors[:5]:
+        console.print(text, style="red", highlight=False)
+    if not result.good:
+        raise typer.Exit(1)
+
+
+@app.command()
 def analytics(
     json: Annotated[Path | None, typer.Option(help="Write the result to this file.")] = None,
     small: Annotated[int, typer.Option(min=1000, help="Records of the small run.")] = 1_000_000,

@@ -29,7 +29,7 @@ def show(result: Result) -> None:
 def _events(run: Run) -> Table:
     caption = (
         f"{run.rate:.0f} calls/s, a third of what {run.nodes} nodes took; median latency {run.median_ms:.1f} ms\n"
-        "pauses in ms: longest time without an answer for the worst client; before the event; for all at once\n"
+        "pauses in ms: how long the worst client waited without an answer; before the event; all at once\n"
         "90 % s: when throughput was back"
     )
     table = Table(title=f"obo bench membership, {run.nodes} nodes", caption=caption, box=SIMPLE_HEAD)

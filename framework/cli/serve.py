@@ -93,21 +93,21 @@ def serve(
         cluster.keep_in(str(data))
     where = trace or (Path(cluster.serve.trace) if cluster.serve.trace else None)
     sys.setswitchinterval(0.0005)  # a busy method must not keep the loop waiting for its usual 5 ms
-    gc.freeze()  # what is there now stays; of what comes, nearly nothing is in a cycle: look for those seldom
-    gc.set_threshold(50_000, 10, 10)
+    gc.freeze()  # what is there now stays; of what comes, nearly nothing is in a cycle: look for those seldom,
+    gc.set_threshold(5_000, 3, 250)  # and at few at a time: replicas do the same, and would all stand still together
     with asyncio.Runner(loop_factory=new_loop) as runner:
         code = runner.run(_serve(lambda: Node(cluster, node, where, insecure, joins), drain, tell))
     _leave(node, code)
-    raise typer.Exit(code)
 
 
-def _leave(node: str, code: int) -> None:
-    """Python waits at the end for threads that perform methods; a method that never ends must not keep the node."""
-    sys.stdout.flush()
+def _leave(node: str, code: int) -> NoReturn:
+    """At once. Python would wait for threads that perform methods, and a method that never ends must not keep the node;
+    and it would look at each object once more, which takes a core for a while that others on the machine need."""
     if any(t.name.startswith(f"obo-{node}") and _stays(t) for t in threading.enumerate()):
         log.warning("a method is still being performed; it is left alone")
-        logging.shutdown()
-        os._exit(code)
+    sys.stdout.flush()
+    logging.shutdown()
+    os._exit(code)
 
 
 def _stays(thread: threading.Thread) -> bool:

@@ -111,7 +111,10 @@ def _inside(directory: Path) -> list[tuple[str, list[Path]]]:
 
 
 def _lives(run: Path) -> list[Path]:
-    found = sorted(header.parent for header in run.glob("traces/*/header.json"))
+    """Also what ``obo load`` did not come to convert, because it was killed: that is in ``logs/``."""
+    left = sorted(run.glob("logs/*.jsonl"))
+    names = {file.stem for file in left}
+    found = [p.parent for p in sorted(run.glob("traces/*/header.json")) if p.parent.name not in names] + left
     if not found:
         raise BadTrace(f"{run}: a run without traces: its nodes wrote none, or could not be asked (see its run.toml)")
     return found

@@ -309,6 +309,7 @@ class Com:
         self.calls.expire(now)
         for host in self.hosts.values():
             host.prune()
+            host.catch_up()
         self.member.tick(now)
         self.handover.tick(now)
         self.trans.tick(now)

@@ -213,6 +213,12 @@ class Host:
         self.order.open()
         self.flush()
 
+    def catch_up(self) -> None:
+        """Some of what has waited for the state."""
+        if not self.order.closed and self.order.late.is_behind():
+            self.order.catch_up()
+            self.flush()
+
     def prune(self) -> None:
         """Forget what all destinations have delivered."""
         while self.kept and self._stable(self.kept[0]):

@@ -28,6 +28,7 @@ from framework.com.absence import Absence
 from framework.com.direct import direct, start
 from framework.com.entry import Entry, line_of, part_of
 from framework.com.kin import Kin
+from framework.com.late import Late
 from framework.com.lives import Lives
 from framework.com.messages import Dest, Mark, Request, WireContext
 from framework.com.past import Past
@@ -52,7 +53,7 @@ class Order(Kin):
         self.replica = replica
         self.absence = Absence(lives)
         self.closed = False  # nothing starts: the state is on its way, from or to this replica
-        self.shut: list[Entry] = []  # what would have started
+        self.late = Late()  # what would have started
         self.begun = self.waited = 0  # requests; and those of them that had to wait for a conflicting one
         self.name = object_of(replica)
         self.told = told  # say when a stamp is safe
@@ -321,16 +322,17 @@ class Order(Kin):
             self._look(*[w for w in entry.watchers if w.line or w.tran is not None])
 
     def _try_start(self, entry: Entry) -> None:
-        if self.closed and not self.ahead.inside(entry):
-            self.shut.append(entry)
-        else:
+        if self.ahead.inside(entry) or not self.late.keeps(entry, self.closed):
             self._start(entry)
 
     def open(self) -> None:
-        """What had to wait may start."""
+        """What had to wait may start, bit by bit."""
         self.closed = False
-        shut, self.shut = self.shut, []
-        self._look(*shut)
+        self._look(*self.late.open(self.entries.values()))
+        self._run()
+
+    def catch_up(self) -> None:
+        self._look(*self.late.some())
         self._run()
 
     def _start(self, entry: Entry) -> None:

@@ -20,7 +20,7 @@
 
     [group]                       # optional
     suspect_after = 0.75          # seconds of silence after which a member is left out, at least
-    compare_every = 3600          # seconds after which replicas of databases are compared again; 0: never
+    compare_every = 3600          # seconds after which replicas are compared again; 0: only when one gets its state
 
     [security]                    # optional on loopback; docs/security.md
     ca = "certs/ca.pem"           # relative to this file
@@ -75,7 +75,7 @@ class Serve(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 class Group(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     suspect_after: float = 0.75
-    compare_every: float = 0.0
+    compare_every: float = 3600.0
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):

@@ -12,8 +12,10 @@ from framework.ids import Replica, Sid, object_of
 from framework.orb.backed.writing import Writing
 from framework.orb.messages import open_envelope
 from framework.orb.outcome import failure
+from framework.orb.own import METHODS
 from framework.orb.performance import Instance, Resident
 from framework.orb.reading import Reading
+from framework.orb.sampling import Heard, Own
 from framework.orb.stage import Stage
 from framework.orb.undoing import Undoing
 
@@ -29,8 +31,10 @@ CROWDED = 2048  # instances delivered and not performed: then clients are read n
 
 
 class Dispatch:
-    def __init__(self, stage: Stage, residents: Mapping[Replica, Resident]) -> None:
+    def __init__(self, stage: Stage, residents: Mapping[Replica, Resident], heard: Heard) -> None:
         self._stage = stage
+        self._heard = heard
+        self.watchers: dict[Replica, list[Callable[[], None]]] = {}  # are called when something has ended there
         stage.over = self._over
         self.residents = residents
         self.journaling: Journaling | None = None  # of durable replicas
@@ -68,7 +72,12 @@ class Dispatch:
         except OboError as error:
             self._stage.loop.call_soon(self._stage.feed, Completed(effect.sid, False, failure(error)))
             return
-        performance = self.residents[effect.replica].performance(self._stage, effect, method, envelope)
+        resident = self.residents[effect.replica]
+        performance: Instance
+        if method.name in METHODS:
+            performance = Own(self._stage, resident, effect, method, envelope, self, self._heard)
+        else:
+            performance = resident.performance(self._stage, effect, method, envelope)
         self._running[effect.sid] = performance
         task = performance.start()
         if task is not None:
@@ -115,6 +124,8 @@ class Dispatch:
         noted = self._noted(performance, completed)
         if noted is None:
             return
+        for look in self.watchers.get(completed.sid.replica, ()):
+            look()  # before the next one begins
         self._stage.feed(noted)
         if self._closed:
             self.look(completed.sid.replica)
@@ -172,6 +183,12 @@ class Dispatch:
         """Is something still going on that may change the state of this replica?"""
         return at in self._undoing or any(p.changes for p in self._running.values() if p.effect.replica == at)
 
+    def busy(self, at: Replica) -> bool:
+        """The same; also if it has ended, and is not counted yet, or is held: others may have undone that already."""
+        if at in self._undoing or self.residents[at].held:
+            return True
+        return any(not p.method.readonly for p in self._running.values() if p.effect.replica == at)
+
     def last(self) -> list[Completed]:
         """The life is over: what has been performed, and the com layer has not heard of. What ends from now on is
         undone."""
@@ -216,7 +233,10 @@ def _comes_back(effect: Deliver) -> bool:
 def _count(performance: Instance, completed: Completed, now: float) -> None:
     resident = performance.resident
     resident.performed += completed.ok
-    if completed.ok and not performance.method.readonly and completed.sid not in resident.held:
+    if performance.method.readonly:
+        return
+    resident.saw(performance.effect.request.invocation)
+    if completed.ok and completed.sid not in resident.held:
         _changed(performance, now)
 
 

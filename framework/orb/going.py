@@ -22,6 +22,7 @@ async def drain(node: "Node") -> None:
     """Take no more calls; return when those in flight are answered and nothing is running or waiting here. One that may
     leave does not wait for what others go on doing here."""
     node.sessions.draining = True
+    node.comparing.stop()
     node.gateway.drain()
     until: float | None = None
     loop = asyncio.get_running_loop()

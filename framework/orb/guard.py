@@ -20,11 +20,12 @@ import grpc
 import grpc.aio
 import msgspec
 
-from framework.errors import PermissionDenied, Unauthenticated
+from framework.errors import NoSuchMethod, PermissionDenied, Unauthenticated
 from framework.net.security import TOKEN
 from framework.net.tokens import Role, Tokens
 from framework.orb.messages import Act
 from framework.orb.naming import Naming
+from framework.orb.own import PREFIX
 
 #: Services that ask for no token: nodes show their certificates (net/peers.py), and health tells nothing.
 FREE = ("/obo.com.v1.Link/", "/grpc.health.v1.Health/")
@@ -47,7 +48,10 @@ class Caller(msgspec.Struct, frozen=True):
         return f"{self.name}.{name}"
 
     def check(self, act: Act, naming: Naming) -> None:
-        """PermissionDenied if this is not for this caller."""
+        """PermissionDenied if this is not for this caller, NoSuchMethod if it is for the framework alone."""
+        for ask in act.parts:
+            if ask.method.startswith(PREFIX) and self is not FRAMEWORK:
+                raise NoSuchMethod(f"{ask.object} has no method {ask.method!r}")
         if self.role != "read-only":
             return
         for ask in act.parts:
@@ -61,6 +65,7 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 ANYONE = Caller()
+FRAMEWORK = Caller()  # the node itself
 
 
 class Guard:

@@ -44,6 +44,7 @@ class Handing:
         tracing: Tracing | None,
         held: dict[Replica, Held],
         journaling: Journaling | None = None,
+        fetched: Callable[[Replica], None] = lambda mine: None,
     ) -> None:
         self._com = com
         self._residents = residents
@@ -51,6 +52,7 @@ class Handing:
         self._tracing = tracing
         self._held = held  # states of earlier lives
         self._journaling = journaling
+        self._fetched = fetched  # hears of each state that came from another replica
         self._life = com.lives.mine
         self._donor = Donor(com.node, lambda at, to, life: self._feed(Give(at, to, life)))
         self._keeper = Donor(com.node, self._offer_held)
@@ -100,7 +102,7 @@ class Handing:
         ticket = self._tracing.ticket(effect.replica) if self._tracing is not None else ""
         life = self._com.lives.view.life(effect.to) or 0
         resident = self._residents[effect.replica]
-        luggage, taken = packed(effect.part, resident.changes), capture(resident.object)
+        luggage, taken = packed(effect.part, resident.changes, resident.history), capture(resident.object)
         self._donor.offer(effect.replica, effect.to, luggage, taken, ticket, life)
         log.info("%s gives its state to %s", effect.replica, effect.to)
 
@@ -173,6 +175,7 @@ class Handing:
         took = asyncio.get_running_loop().time() - began
         whose = f"what {source} held" if source is not None else f"the state of {fetched.donor}"
         log.info("%s has %s after %.2f s: %d bytes", mine, whose, took, fetched.size)
+        self._fetched(mine)
 
     async def _take_back(self, mine: Replica) -> None:
         """Nobody has a newer state than the one that this replica had before."""
@@ -214,7 +217,7 @@ class Handing:
         if self._tracing is not None:
             self._tracing.adopt(mine, ticket)
         resident = self._residents[mine]
-        resident.changes = luggage.changes
+        resident.changes, resident.history = luggage.changes, luggage.history
         if isinstance(resident, BackedResident):
             resident.note_head(luggage.part, ticket, lambda: self._has(mine))
         elif self._journaling is not None and mine in self._journaling:

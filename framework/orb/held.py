@@ -24,6 +24,7 @@ class Luggage(msgspec.Struct, array_like=True, frozen=True):
 
     part: bytes  # of the com layer
     changes: int  # requests that are in it, without those that only read
+    history: int = 0  # which: see Resident. A state that goes on after nobody had one begins anew
 
 
 class Chunks(Protocol):
@@ -82,8 +83,8 @@ class Recent:
         return tuple(request for _, request in self._requests)
 
 
-def packed(part: bytes, changes: int) -> bytes:
-    return msgspec.msgpack.encode(Luggage(part, changes))
+def packed(part: bytes, changes: int, history: int = 0) -> bytes:
+    return msgspec.msgpack.encode(Luggage(part, changes, history))
 
 
 def unpacked(data: bytes, whose: str) -> Luggage:

@@ -71,7 +71,7 @@ class Life:
         for at, resident in self.residents.items():
             resident.takes_part = object_of(at) in directory.roots
         self._tran = replica(TRAN, node.name)
-        self.dispatch = Dispatch(stage, self.residents)
+        self.dispatch = Dispatch(stage, self.residents, node.comparing.differs)
         self.dispatch.start()
         for backed in self.backed():
             backed.begin(stage, self.com, self.tracing, self.dispatch, self.broken)
@@ -82,7 +82,14 @@ class Life:
             self.dispatch.write_down(self.journaling)
         self.explainer = Explainer(self.com, node.peers, self.dispatch.since)
         self.handing = Handing(
-            self.com, self.residents, node.peers, self.feed, self.tracing, node.held, self.journaling
+            self.com,
+            self.residents,
+            node.peers,
+            self.feed,
+            self.tracing,
+            node.held,
+            self.journaling,
+            node.comparing.has_state,
         )
         self.isolated = False
         self.remains: dict[Replica, Remains] = {}  # when it is over: what the node keeps

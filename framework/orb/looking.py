@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 When = Literal["always", "keys meet", "never"]
 Stage = Literal["announced", "held", "proposed", "agreed"]
 
-MOST = 100  # waiting requests, instances and calls that are told one by one
+MOST = 100  # instances and calls that are told one by one
+MOST_WAITING = 20  # requests of which is told why they wait: to find out takes time, and nothing else goes on
 
 _started = time.monotonic()
 
@@ -132,7 +133,7 @@ def status(life: "Life", lines: Mapping[Node, Line]) -> dict[str, Any]:
         "clock": com.clock,
         "links": {peer: _link(line, com.links.get(peer)) for peer, line in lines.items()},
         "replicas": {r: _replica(host, running[r], performed.get(r, 0)) for r, host in com.hosts.items()},
-        "waiting": [_why(host, entry) for host, entry in waiting[:MOST]],
+        "waiting": [_why(host, entry) for host, entry in waiting[:MOST_WAITING]],
         "waiting_in_all": len(waiting),
         "running": [
             {"replica": i.sid.replica, "call": str(i.invocation)} for i in islice(com.instances.values(), MOST)

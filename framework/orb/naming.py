@@ -20,6 +20,7 @@ from framework.ids import TRAN, ObjectName, Replica, Sid
 from framework.orb.config import Config
 from framework.orb.limits import check_depth, too_deep
 from framework.orb.messages import Act, Ask, Envelope, encode
+from framework.orb.own import METHODS
 
 #: Which of several replicas reads.
 Pick = Callable[[Sequence[Replica]], Replica]
@@ -44,7 +45,8 @@ class Naming:
 
     def _look_up(self, name: str, method: str) -> tuple[Method, Placement]:
         placement = self.find(name)
-        found = self._found[name, method] = self._config.declarations[placement.name].method(method), placement
+        declared = METHODS.get(method) or self._config.declarations[placement.name].method(method)
+        found = self._found[name, method] = declared, placement
         return found
 
     def find(self, name: str) -> Placement:

@@ -109,7 +109,7 @@ class Node:
         self._stopping: asyncio.Task[None] | None = None
         self._server: Any = None
         self._ticking: asyncio.Task[None] | None = None
-        self._comparing: asyncio.Task[None] | None = None
+        self.comparing = Comparing(self)
 
     @property
     def life(self) -> Life:
@@ -334,9 +334,9 @@ class Node:
         await self._server.start()
         self.peers.start()
         self._ticking = asyncio.ensure_future(self._tick())
+        self.comparing.start(self.config.group.compare_every)
         if self.stores.objects:
             self._keeping = asyncio.ensure_future(self._open_stores())
-            self._comparing = asyncio.ensure_future(Comparing(self).go_on(self.config.group.compare_every))
         else:
             self._ask()
             self.feed(Tick())  # a group of one need not wait
@@ -369,9 +369,9 @@ class Node:
         self.gateway.close()
         if self._ticking is not None:
             self._ticking.cancel()
-        for task in (self._keeping, self._comparing):
-            if task is not None:
-                task.cancel()
+        self.comparing.stop()
+        if self._keeping is not None:
+            self._keeping.cancel()
         await self.peers.stop()
         if self.member is not None:
             await self.member.stop(self.failed is not None)

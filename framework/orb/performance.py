@@ -5,11 +5,12 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from typing import Any, Protocol
+from zlib import crc32
 
 from framework.com.events import Completed, Deliver, Received
 from framework.declare import Method, Object, performing
 from framework.errors import Aborted
-from framework.ids import Replica, Sid
+from framework.ids import Invocation, Replica, Sid
 from framework.orb.blocked import Watched
 from framework.orb.durable.entries import Seen
 from framework.orb.given import Given
@@ -23,6 +24,8 @@ from framework.orb.state.tracker import Tracker
 from framework.orb.turn import Lane, Turn
 from framework.orb.undo import Undo
 from framework.orb.workers import Workers
+
+_HISTORY = (1 << 63) - 1
 
 
 class Instance(Protocol):
@@ -65,9 +68,14 @@ class Resident:
         self.over = False  # the life is: what ends from now on is undone
         self.performed = 0  # in this life
         self.changes = 0  # requests in the state, also from before this life, without those that only read
+        self.history = 0  # which they are, and those that failed: equal numbers, the same requests (in any order)
         self.recent = Recent()
         self.takes_part = False  # what is called here is part of a transaction
         self.held: dict[Sid, Performance] = {}  # performed for transactions that are not over, in this order
+
+    def saw(self, invocation: Invocation) -> None:
+        """A request that may change the state has been performed. Python's hash of numbers is the same everywhere."""
+        self.history = (self.history + hash((crc32(invocation.client.encode()), invocation.path))) & _HISTORY
 
     @property
     def waits(self) -> bool:

@@ -27,7 +27,7 @@ from framework.sim.oracle_tran import TRAN, decided
 from framework.sim.oracle_views import named
 from framework.sim.verdict import Group, Performed, Place, Verdict, satisfied
 from framework.trace.files import Trace
-from framework.trace.record import Record, parse_ticket
+from framework.trace.record import Record, is_unwritten, parse_ticket
 
 
 class Oracle(Replay):
@@ -365,8 +365,12 @@ class Oracle(Replay):
             if not self.views.formed(r.view) and not self._has_a_state(place, r.view):
                 self.fallen.add(place.object)
             return
-        replica, since, i = parse_ticket(r.ticket)
         self.verdict.adopted += 1
+        if is_unwritten(r.ticket):
+            place.torn = True
+            self.verdict.torn += 1
+            return
+        replica, since, i = parse_ticket(r.ticket)
         if place.torn:
             return
         donor = self.places[named(replica, since)]

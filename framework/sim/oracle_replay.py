@@ -7,7 +7,7 @@ instances it received have ended, a state that is adopted after it was given. Ti
 from framework.sim.oracle_views import Life, named
 from framework.sim.verdict import Facts, Place
 from framework.trace.files import Trace
-from framework.trace.record import Record, parse_ticket
+from framework.trace.record import Record, is_unwritten, parse_ticket
 
 
 class Replay(Facts):
@@ -86,7 +86,7 @@ class Replay(Facts):
             )
         if r.event == "send":
             return all(after in self.sessions for after in r.sessions)
-        if r.event == "adopt" and r.ticket:
+        if r.event == "adopt" and r.ticket and not is_unwritten(r.ticket):
             replica, since, i = parse_ticket(r.ticket)
             return self.replayed_to.get((replica.partition("@")[2], since), -1) >= i
         return True

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from framework.errors import BadTrace
 from framework.trace.files import Trace, read
-from framework.trace.record import Header, Record, parse_ticket
+from framework.trace.record import Header, Record, is_unwritten, parse_ticket
 
 _INVOCATION = re.compile(r"[^/\s]{1,200}/\d{1,18}(\.\d{1,18}){0,200}\Z", re.ASCII)
 _SID = re.compile(r"\d{1,18}:[^@:\s]+@[^@:\s]+\Z", re.ASCII)
@@ -191,6 +191,8 @@ def _receive(r: Record, send: Record | None) -> Iterator[str]:
 
 def _adopt(r: Record, life: int, lives: Mapping[tuple[str, int], Trace]) -> Iterator[str]:
     """The state is that of a snapshot, or what a life of this or another replica held when it was over."""
+    if is_unwritten(r.ticket):
+        return
     try:
         replica, since, i = parse_ticket(r.ticket)
     except ValueError as e:

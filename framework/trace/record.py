@@ -95,11 +95,17 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
 
 _TICKET = re.compile(r"([^@:#\s]+@[^@:#\s]+)#(\d{1,18})#(\d{1,18})\Z", re.ASCII)
+_UNWRITTEN = re.compile(r"[^@:#\s]+@[^@:#\s]+#[0-9a-f]{16}\Z", re.ASCII)
 _encoder = msgspec.json.Encoder()
 
 
 def line(item: Header | Record) -> bytes:
     return _encoder.encode(item) + b"\n"
+
+
+def is_unwritten(ticket: str) -> bool:
+    """Of a donor that writes no trace: its replica, and a name that no other state has."""
+    return _UNWRITTEN.match(ticket) is not None
 
 
 def parse_ticket(ticket: str) -> tuple[str, int, int]:

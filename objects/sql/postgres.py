@@ -19,7 +19,8 @@ from objects.sql.engine import Step
 from objects.sql.errors import ProgrammingError, from_postgres, shown
 from objects.sql.footprint import Schema, read_postgres
 from objects.sql.options import Options
-from objects.sql.postgres_connect import Raw, reader, writer
+from objects.sql.postgres_connect import Raw, alone, reader, writer
+from objects.sql.postgres_order import PLANNER, Plan, Plans, values
 from objects.sql.postgres_values import adapted
 from objects.sql.readers import Readers
 from objects.sql.result import Params, Result, summed
@@ -27,7 +28,6 @@ from objects.sql.sqlite_functions import Given
 from objects.sql.statement import Statement
 from objects.sql.tokens import Dialect
 
-_LOCK = 0x0B0  # of the whole database: who writes to it
 T = TypeVar("T")
 _pack = msgspec.msgpack.Encoder().encode
 
@@ -41,6 +41,7 @@ class Postgres:
         self.known: Schema
         self._writer: Raw | None = None
         self._sequences = postgres_notes.Sequences()
+        self._plans = Plans()
         self._position = 0
         self._saved = False  # there is a savepoint
         self._renewed = False  # the schema has changed in this batch
@@ -76,8 +77,7 @@ class Postgres:
 
     def _connect(self) -> None:
         self._writer = writer(self._url, self._name, self._options.durability == "relaxed")
-        free = self._raw.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone()
-        if not free or not free[0]:
+        if not alone(self._raw):
             raise Broken(
                 f"{self._shown()} is in use by another replica, or by a connection that is not closed yet: each "
                 "replica needs a database of its own, for example with {node} in the url"
@@ -100,6 +100,7 @@ class Postgres:
         self._position = postgres_notes.last_position(self._raw)
         self.version = postgres_notes.schema_version(self._raw)
         self._sequences.look(self._raw)
+        self._plans.forget()
         self._publish()
 
     def _publish(self) -> None:
@@ -159,6 +160,8 @@ class Postgres:
             raise
         except BaseException:
             self._run(raw, "ROLLBACK TO obo", "[savepoint]")
+            if self.version != version:
+                self._plans.forget()
             self.version, self._renewed = version, renewed
             raise
 
@@ -180,7 +183,8 @@ class Postgres:
             raise self._broken(error, what) from error
 
     def _step(self, raw: Raw, statement: Statement, params: Params) -> Result:
-        result = _result(raw, statement, params)
+        plan = self._planned(raw, statement)
+        result = _result(raw, statement, params) if plan is None else _performed(raw, statement, params, plan)
         if statement.kind == "ddl":
             try:
                 self._after_ddl(raw)
@@ -188,8 +192,15 @@ class Postgres:
                 raise from_postgres(error, statement.text) from error
         return result
 
+    def _planned(self, raw: Raw, statement: Statement) -> Plan | None:
+        try:
+            return self._plans.of(raw, statement)
+        except psycopg.Error as error:
+            raise self._broken(error, "[catalogue]") from error
+
     def _after_ddl(self, raw: Raw) -> None:
         self._renewed = True
+        self._plans.forget()
         shared = postgres_catalog.shared_sequences(raw)
         if shared:
             raise ProgrammingError(
@@ -286,9 +297,33 @@ class Postgres:
 def _result(raw: Raw, statement: Statement, params: Params) -> Result:
     try:
         cursor = raw.execute(statement.run, adapted(statement, params))
-        rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
+        return _told(cursor, statement)
     except psycopg.Error as error:
         raise from_postgres(error, statement.text) from error
+
+
+def _performed(raw: Raw, statement: Statement, params: Params, plan: Plan) -> Result:
+    """With what is needed to be the same everywhere, however rows lie on disk."""
+    given = values(statement, adapted(statement, params))
+    try:
+        if plan.probe and raw.execute(plan.probe, given).fetchone():
+            raise ProgrammingError(
+                "two rows of FROM match one row, and the server would take either: let the condition leave one, or "
+                f"use a subquery; in: {shown(statement.text)}"
+            )
+        if plan.ordered:
+            raw.execute("; ".join(f"SET LOCAL {name} = off" for name in PLANNER))
+        cursor = raw.execute(plan.run, given)
+        result = _told(cursor, statement)
+        if plan.ordered:
+            raw.execute("; ".join(f"SET LOCAL {name} TO DEFAULT" for name in PLANNER))
+        return result
+    except psycopg.Error as error:
+        raise from_postgres(error, statement.text) from error
+
+
+def _told(cursor: "psycopg.Cursor[tuple[Any, ...]]", statement: Statement) -> Result:
+    rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
     if statement.single and cursor.rowcount > 1:
         raise ProgrammingError(
             f"random() in an UPDATE of {cursor.rowcount} rows: they would draw numbers in the order in which they lie "

@@ -7,6 +7,7 @@ import psycopg
 from psycopg.types.string import StrDumper, TextLoader
 from sqlalchemy import URL, create_engine
 from sqlalchemy.pool import NullPool
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from framework import BadRequest, Broken
 from objects.sql.postgres_functions import SEARCH_PATH
@@ -40,6 +41,8 @@ _SETTINGS: Final = {
     "synchronize_seqscans": "off",
     "jit": "off",
 }
+_LOCK: Final = 0x0B0  # of the whole database: who writes to it
+_LET_GO: Final = 5.0  # seconds until a server has noticed that a connection is gone
 _LOCKS: Final = "10s"  # to wait for a stranger's lock
 #: Types that psycopg reads as objects which cannot be sent: as text instead.
 _AS_TEXT: Final = (
@@ -93,3 +96,15 @@ def _refused(url: URL, error: Exception) -> Exception:
         never = any(word in text for word in ("authentication failed", "does not exist", "no pg_hba.conf entry"))
         return (BadRequest if never else Broken)(f"{shown}: {text}")
     return BadRequest(f"{shown}: {cause}")
+
+
+def alone(raw: Raw) -> bool:
+    """Is this the only replica that writes here? A connection that was closed, or whose node was killed, holds its lock
+    for some moments more."""
+    free = Retrying(
+        retry=retry_if_result(lambda row: row != (True,)),
+        stop=stop_after_delay(_LET_GO),
+        wait=wait_fixed(0.05),
+        retry_error_callback=lambda _: None,
+    )
+    return free(lambda: raw.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone()) == (True,)

@@ -66,11 +66,11 @@ _SYSTEM_COLUMNS: Final = frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tab
 _DRAWS: Final = frozenset({"random", "gen_random_uuid", "uuidv4"})
 #: The request's own stand before these in the search path, unless they are called by their full names.
 _SHADOWED: Final = frozenset({*_DRAWS, "now", "transaction_timestamp", "statement_timestamp", "age"})
-_COLLECTS: Final = frozenset(
+COLLECTS: Final = frozenset(
     {"array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg", "xmlagg",
      "json_arrayagg", "json_objectagg"}
 )  # fmt: skip
-_COUNTS: Final = frozenset({"row_number", "lag", "lead", "first_value", "last_value", "nth_value", "ntile"})
+COUNTS: Final = frozenset({"row_number", "lag", "lead", "first_value", "last_value", "nth_value", "ntile"})
 _MOMENTS: Final = ("now", "today", "tomorrow", "yesterday")
 _LETTERS: Final = re.compile("[a-z]+")
 
@@ -83,9 +83,11 @@ def check(tokens: Sequence[Token], calls: Sequence[str], kind: Kind) -> None:
     if writes:
         _check_ordered(tokens, calls)
     if kind == "insert":
-        _check_insert(tokens)
+        check_insert(tokens)
     if kind == "ddl":
         _check_ddl(tokens, calls)
+    if kind in ("insert", "update"):
+        _check_defaults(tokens)
     if tokens[0].is_("merge"):
         raise BadRequest("MERGE is refused: it takes rows as they lie on disk: use INSERT ... ON CONFLICT DO UPDATE")
 
@@ -189,15 +191,15 @@ def _check_ordered(tokens: Sequence[Token], calls: Sequence[str]) -> None:
     if "any_value" in calls:
         raise BadRequest("any_value() is refused in a statement that changes data: use min() or max()")
     for i, token in enumerate(tokens[:-1]):
-        if token.names() and token.value in _COLLECTS and tokens[i + 1].value == "(":
+        if token.names() and token.value in COLLECTS and tokens[i + 1].value == "(":
             if not _orders(tokens[i + 2 :]):
                 raise BadRequest(
                     f"{token.value}(...) without ORDER BY is refused in a statement that changes data: replicas may "
                     f"have the rows in different orders: write {token.value}(... ORDER BY key)"
                 )
-        if token.is_("over") and tokens[i + 1].value == "(" and _COUNTS & set(calls) and not _orders(tokens[i + 2 :]):
+        if token.is_("over") and tokens[i + 1].value == "(" and COUNTS & set(calls) and not _orders(tokens[i + 2 :]):
             raise BadRequest(
-                f"{min(_COUNTS & set(calls))}() with OVER (...) without ORDER BY is refused in what changes "
+                f"{min(COUNTS & set(calls))}() with OVER (...) without ORDER BY is refused in what changes "
                 "data: replicas may have the rows in different orders: write OVER (ORDER BY key)"
             )
 
@@ -215,7 +217,7 @@ def _orders(tokens: Sequence[Token]) -> bool:
     return False
 
 
-def _check_insert(tokens: Sequence[Token]) -> None:
+def check_insert(tokens: Sequence[Token]) -> None:
     """Rows that are selected are inserted, and numbered, in the order in which they come."""
     top = list(_top(tokens))
     if not any(t.is_("values", "default", "select", "table") for t in top):
@@ -227,6 +229,15 @@ def _check_insert(tokens: Sequence[Token]) -> None:
         raise BadRequest(
             "INSERT ... SELECT without ORDER BY is refused: replicas may have the rows in different orders, and number "
             "them differently: add ORDER BY over a key"
+        )
+
+
+def _check_defaults(tokens: Sequence[Token]) -> None:
+    """SET a = DEFAULT: each row might draw a number."""
+    sets = next((i for i, t in enumerate(tokens) if t.is_("set")), len(tokens))
+    if any(t.is_("default") for t in tokens[sets:]):
+        raise BadRequest(
+            "SET ... = DEFAULT is refused: it may draw a number for each row, as they lie: give the value itself"
         )
 
 

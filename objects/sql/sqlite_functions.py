@@ -9,6 +9,7 @@ is refused.
 import datetime as dt
 import sqlite3
 from collections.abc import Callable
+from hashlib import shake_128
 from typing import Any, Final, Protocol
 from uuid import UUID
 
@@ -106,7 +107,7 @@ class Functions:
         count = max(1, int(size or 0))
         if count > _LONGEST_BLOB:
             raise ProgrammingError(f"randomblob({count}): at most {_LONGEST_BLOB} bytes")
-        return b"".join(self._bits(32).to_bytes(4) for _ in range(-(-count // 4)))[:count]
+        return shake_128(self._bits(128).to_bytes(16)).digest(count)  # word by word 3 MB took 0.4 s
 
 
 def _word(value: Any) -> str | None:

@@ -1,20 +1,23 @@
 """One Spark session for all tests of this room: it takes ten seconds to start. `make test` runs them by
 themselves: on several workers each would start one."""
 
+import shutil
+
 import pytest
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
-    from framework.analytics.session import start
+    from framework.analytics.session import SMALL, start
 
-    small = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.codegen.wholeStage": "false",  # small data: compiling plans takes longer than running them
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.default.parallelism": "2",
-    }
-    session = start("local[2]", "1g", tmp_path_factory.mktemp("spark"), small)
+    session = start("local[2]", "1g", tmp_path_factory.mktemp("spark"), SMALL | {"spark.default.parallelism": "2"})
     yield session
     session.stop()
+
+
+@pytest.fixture
+def chromium():
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("no Chromium here: install chromium to let the report be looked at")
+    return path

@@ -3,9 +3,10 @@
 import random
 import statistics
 
+import msgspec
 import pytest
 
-from framework.analytics import budget, clocks, compare, groups, latency, reading, slots, tables, verdict, way
+from framework.analytics import alone, budget, clocks, compare, groups, latency, reading, slots, tables, verdict, way
 from framework.footprint import Footprint, Relation
 
 from .small import three_calls
@@ -58,6 +59,15 @@ def test_over_time_counts_a_call_where_it_ended(spark):
     rows = [("a", 0.0, 0.4, "ok"), ("a", 0.5, 1.5, "ok"), ("a", 0.9, 1.9, "Aborted"), ("a", 3.0, 3.5, "ok")]
     found = [(r.t, r.calls, r.errors, r.rate) for r in latency.over_time(calls(spark, rows), 0.0, 1.0).collect()]
     assert found == [(0.0, 1, 0, 1.0), (1.0, 2, 1, 2.0), (3.0, 1, 0, 1.0)]
+
+
+def test_over_time_by_each_of_what_calls_are(spark):
+    rows = [("a", 0.0, 0.4, "ok"), ("b", 0.5, 1.5, "ok"), ("a", 0.9, 1.9, "Aborted")]
+    found = latency.over_time_by(calls(spark, rows), 0.0, 1.0).collect()
+    assert {r.what for r in found} == set(latency.GROUPINGS)
+    methods = [(r.value, r.t, r.calls, r.errors, r.p50) for r in found if r.what == "method"]
+    assert methods == [("a", 0.0, 1, 0, 0.4), ("a", 1.0, 1, 1, None), ("b", 1.0, 1, 0, 1.0)]
+    assert [(r.value, r.t, r.calls) for r in found if r.what == "node"] == [("n1", 0.0, 1), ("n1", 1.0, 2)]
 
 
 def test_errors_by_kind(spark):
@@ -113,6 +123,19 @@ def test_who_waited_for_whom(made):
         for r in budget.heat(staged.lanes).collect()
     ]
     assert rows == [("bank", "deposit", "deposit", "ann", 2, PART(0.5 + 0.7))]
+
+
+@pytest.mark.parametrize(("holes", "expected"), [(False, [("A4", "n1")]), (True, [])])
+def test_an_end_that_is_not_there_counts_unless_records_are_missing(made, holes, expected):
+    """bob's deposit starts at n1 after ann's. If hers never ended there, that is A4; with a hole nobody can say."""
+    from pyspark.sql import functions as F
+
+    _, _, found, staged = made
+    lost = (F.col("place") == "bank@n1") & (F.col("invocation") == "ann/1")
+    lanes = staged.lanes.withColumn("end_i", F.when(~lost, F.col("end_i")))
+    places = found.places.withColumn("holes", F.lit(holes))
+    rows = alone.overlaps(msgspec.structs.replace(found, places=places), lanes).collect()
+    assert [(r.rule, r.node) for r in rows] == expected
 
 
 def test_a_clock_that_is_ahead_is_found_and_corrected(spark, tmp_path):

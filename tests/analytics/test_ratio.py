@@ -18,6 +18,20 @@ def test_shares_by_setting(spark):
     assert found == [(0.2, 2, 1, 50.0), (0.4, 1, 1, 0.0)]
 
 
+def test_messages_of_all_parts_and_nested_calls_belong_to_the_act_of_their_client(spark):
+    """Parts of a pcast have invocations of their own, and names of clients may have dots: a token's is before them."""
+    rows = [("boss.c-1/3",), ("boss.c-1/3.2.1",), ("c/12.1",), ("c/12",)]
+    found = spark.createDataFrame(rows, "act string").select(ratio.root()).collect()
+    assert [r.root for r in found] == ["boss.c-1/3", "boss.c-1/3", "c/12", "c/12"]
+
+
+def test_every_part_of_a_pcast_has_the_settings_of_its_call(spark):
+    rows = [("c/3", "a", 0.2, 0.5), ("c/9", "a+b+c", 0.4, 0.0), ("", "a", 0.9, 0.0)]
+    made = spark.createDataFrame(rows, "invocation string, object string, conflict double, ucast double")
+    found = {r.root: (r.conflict_ratio, r.ucast) for r in ratio.labels(made).collect()}
+    assert found == {"c/3": (0.2, 0.5), "c/9": (0.4, 0.0), "c/10": (0.4, 0.0), "c/11": (0.4, 0.0)}
+
+
 def test_a_sample_stands_for_all(spark):
     rows = spark.range(40_000).select(
         F.xxhash64("id").alias("key"), (F.col("id") % 2 == 0).alias("follow"), (F.col("id") % 10 < 4).alias("ordered"),

@@ -1,12 +1,16 @@
 """Runs that are damaged, of another version, or none: named, left out with a count, or refused with a reason."""
 
 import pytest
+from msgspec.structs import replace
+from typer.testing import CliRunner
 
-from framework.analytics import reading
+from framework.analytics import groups, reading
+from framework.cli.main import app
 from framework.errors import BadTrace
 from framework.trace.files import file_name
 from framework.trace.files import write as write_lines
 
+from ..trace.test_lives import a_run
 from .small import three_calls
 from .universe import write
 
@@ -89,6 +93,29 @@ def test_a_run_that_was_killed_has_no_settings(spark, parquet):
     assert any("was it killed" in note.what for note in run.notes)
 
 
+def test_traces_of_a_killed_run_are_read_where_its_nodes_left_them(spark, lines, parquet):
+    """``obo load`` was killed while it converted the trace of n2: n1 is in Parquet, n2 half, and whole in logs/."""
+    (parquet / "logs").mkdir()
+    (lines / "n2.jsonl").rename(parquet / "logs" / "n2.jsonl")
+    (parquet / "traces" / "n2" / "part-00000.parquet").unlink()
+    run = reading.read(spark, parquet)
+    assert any("as the nodes left them" in note.what for note in run.notes)
+    assert sorted(one.name for one in run.lives) == ["n1", "n2"]
+    assert run.events.count() == sum(len(t.records) for t in three_calls())
+    told = CliRunner().invoke(app, ["verify", str(parquet), "--json"])
+    assert '"error"' not in told.stdout, "obo verify reads the same"
+
+
+def test_client_records_that_are_lost_are_counted(spark, parquet):
+    (parquet / "clients").mkdir()
+    (parquet / "clients" / "open-00000.arrows").write_bytes(b"x")
+    (parquet / "run.toml").write_text('ended = "failed: obo load was killed"\n[clients]\nlost = 7\n')
+    notes = reading.read(spark, parquet).notes
+    assert any("have no record" in note.what and note.count == 7 for note in notes)
+    assert any(note.where.endswith("open-00000.arrows") and note.count == 1 for note in notes)
+    assert any("obo load was killed" in note.what for note in notes)
+
+
 @pytest.mark.parametrize(
     ("make", "what"),
     [
@@ -108,3 +135,16 @@ def test_what_is_no_run(spark, tmp_path, make, what):
 def test_a_directory_of_runs_is_named(spark, lines, tmp_path):
     with pytest.raises(BadTrace, match=r"holds 1 runs \(lines\): name one or two"):
         reading.read(spark, tmp_path)
+
+
+def test_a_state_of_a_donor_that_writes_no_trace():
+    """Nobody can say what is in it, and nothing is blamed for it."""
+    run = a_run()
+    run[3].records[0] = replace(run[3].records[0], ticket="f@n1#d62340cf3b76064e")
+    written = {
+        (t.header.node, t.header.life): groups.Written(len(t.records), len(t.records), t.records[-1].event, 1.0, 3.0)
+        for t in run
+        if t.records
+    }
+    group = groups.Group(run, written)
+    assert group.places["f@n3#3"].torn and group.faults == []

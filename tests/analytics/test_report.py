@@ -1,7 +1,6 @@
 """The report: whole in itself, and what a browser says about it."""
 
 import re
-import shutil
 import subprocess
 from html.parser import HTMLParser
 
@@ -10,8 +9,8 @@ import pytest
 from framework.analytics.analyze import Found
 from framework.analytics.budget import PARTS
 from framework.analytics.compare import Difference
-from framework.analytics.reading import Note
-from framework.analytics.report import html
+from framework.analytics.pieces import Note
+from framework.analytics.report import _filled, html
 
 EVIL = "<script>alert('x')</script>"
 
@@ -39,6 +38,9 @@ def found(name="run", violations=0):
         "calls": [{"object": "bank", "method": EVIL, **summary}],
         "calls_by": [{"what": "kind", "value": "sync", **summary}],
         "over_time": [{"t": n / 10, **summary, "rate": 30.0 + n} for n in range(60)],
+        "over_time_by": [
+            {"what": "node", "value": name, "t": float(t), **summary} for name in ("n1", "n2") for t in range(4)
+        ],
         "distribution": [{"object": "bank", "method": "deposit", "bucket": b, "calls": 10} for b in range(-25, -10)],
         "budget": [
             {"object": "bank", "method": "deposit", "calls": 9, "slow": 1, "negative": 2, **dict.fromkeys(PARTS, 0.001)}
@@ -118,7 +120,7 @@ def test_it_is_whole_in_itself_and_escapes_what_it_shows():
     checker.feed(text)
     assert not checker.open and not checker.loaded
     assert "script" not in checker.seen, "names of methods are shown, not run"
-    assert checker.seen.count("svg") == 6
+    assert checker.seen.count("svg") == 7
     assert not re.search(r"https?://", text)
     for word in (
         "crashed, or was cut off",
@@ -137,6 +139,16 @@ def test_the_verdict_is_on_top():
     assert "A3: 2 violations" in bad
 
 
+def test_a_stretch_without_calls_is_drawn_as_none():
+    assert _filled([(0.0, 5.0), (0.5, 6.0), (2.0, 7.0)], 0.5) == [
+        (0.0, 5.0),
+        (0.5, 6.0),
+        (1.0, 0.0),
+        (1.5, 0.0),
+        (2.0, 7.0),
+    ]
+
+
 def test_two_runs_are_compared():
     worse = Difference("", "", "p99", 0.01, 0.02, 0.01, 0.005, 0.015, 20)
     text = html([found("one"), found("two")], [worse])
@@ -144,18 +156,30 @@ def test_two_runs_are_compared():
     assert "10 ms" in text and "worse" in text
 
 
-@pytest.fixture
-def chromium():
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("no Chromium here: install chromium to let the report be looked at")
-    return path
+#: What the page says about itself, to the page around it: a headless window is 500 wide at least, a frame is as wide as
+#: it is told to be.
+LOOK = """<script>addEventListener("load", () => {
+  const letters = [...document.querySelectorAll("svg text")].map(text => {
+    const svg = text.ownerSVGElement;
+    return parseFloat(getComputedStyle(text).fontSize) * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+  });
+  const outside = [...document.querySelectorAll("svg text")].filter(text => {
+    const box = text.getBoundingClientRect(), frame = text.ownerSVGElement.getBoundingClientRect();
+    return box.left < frame.left - 1 || box.right > frame.right + 1;
+  });
+  parent.postMessage([document.documentElement.scrollWidth, document.querySelectorAll("svg").length,
+    Math.min(...letters).toFixed(1), outside.length].join(" "), "*");
+})</script>"""
+AROUND = """<!doctype html><title>nothing</title><body style="margin:0"><iframe src="report.html"
+ style="width:{width}px;height:2400px;border:0"></iframe><script>
+addEventListener("message", e => document.title = e.data)</script>"""
 
 
 @pytest.mark.parametrize("width", [1200, 390], ids=["desktop", "phone"])
 def test_a_browser_shows_it_without_complaint(chromium, tmp_path, width):
-    page, picture = tmp_path / "report.html", tmp_path / "report.png"
-    page.write_text(html([found()]), encoding="utf-8")
+    page, around, picture = tmp_path / "report.html", tmp_path / "around.html", tmp_path / "report.png"
+    page.write_text(html([found()]).replace("</body>", LOOK + "</body>"), encoding="utf-8")
+    around.write_text(AROUND.format(width=width), encoding="utf-8")
     words = [
         chromium,
         "--headless=new",
@@ -163,22 +187,20 @@ def test_a_browser_shows_it_without_complaint(chromium, tmp_path, width):
         "--disable-gpu",
         "--disable-dev-shm-usage",
         "--enable-logging=stderr",
+        "--virtual-time-budget=5000",
         f"--user-data-dir={tmp_path / 'profile'}",
-        f"--window-size={width},2400",
+        f"--window-size={max(width, 500)},2400",
     ]
     told = subprocess.run(
-        [*words, f"--screenshot={picture}", page.as_uri()], capture_output=True, text=True, timeout=120, check=True
+        [*words, f"--screenshot={picture}", around.as_uri()], capture_output=True, text=True, timeout=120, check=True
     )
     assert "CONSOLE" not in told.stderr, told.stderr
     assert picture.stat().st_size > 20_000
-    script = (
-        "<script>document.title = [document.documentElement.scrollWidth, "
-        "document.querySelectorAll('svg').length].join(' ')</script>"
-    )
-    page.write_text(page.read_text(encoding="utf-8").replace("</body>", script + "</body>"), encoding="utf-8")
     dom = subprocess.run(
-        [*words, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120, check=True
+        [*words, "--dump-dom", around.as_uri()], capture_output=True, text=True, timeout=120, check=True
     ).stdout
-    wide, plots = map(int, re.search(r"<title>(\d+) (\d+)</title>", dom).groups())
-    assert plots == 6
-    assert wide <= max(width, 500), "nothing sticks out of the page"  # headless windows are 500 wide at least
+    wide, plots, least, outside = re.search(r"<title>(\d+) (\d+) ([\d.]+) (\d+)</title>", dom).groups()
+    assert int(plots) == 7
+    assert int(wide) <= width, "nothing sticks out of the page"
+    assert float(least) >= 9.0, "letters that can be read"
+    assert int(outside) == 0, "no text is cut off"

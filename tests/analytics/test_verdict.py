@@ -93,6 +93,9 @@ def evaluation():
     return {f"point{n}x": traces(n, Workload(transactions=1, conflict=c, ucast=u)) for n, (c, u) in enumerate(POINTS)}
 
 
+PLANTED = [("swap", "A3"), ("twice", "A1"), ("lost", "P0 §3.2"), ("noend", "A1"), ("never", "A8")]
+
+
 @pytest.fixture(scope="module")
 def judged(spark, tmp_path_factory):
     """(expected, found), by run and rule; and (expected, found) of the message ratio, by run."""
@@ -145,11 +148,23 @@ def test_half_transactions_are_found_by_both(judged):
 def test_every_run_has_the_verdict_of_obo_verify(judged):
     expected, found, _ = judged
     for name, told in expected.items():
-        mine = {rule for rule in told if rule in verdict.RULES}
+        mine = {rule for rule in told if rule in verdict.RULES and (rule != "A8" or left_open(told))}
         if is_stuck(told):  # the oracle could not go on: what it says beyond that something is wrong is not the whole
             assert found[name], f"{name}: {told}"
         else:
             assert set(found[name]) == mine, f"{name}: obo verify says {told}"
+
+
+def left_open(told):
+    """Of A8 the jobs look at what nodes say themselves."""
+    return {text for text in told.get("A8", ()) if " stopped with " in text}
+
+
+def test_what_was_left_open_is_told_word_for_word(judged):
+    expected, found, _ = judged
+    assert any(left_open(told) for told in expected.values())
+    for name, told in expected.items():
+        assert found[name].get("A8", set()) == left_open(told), name
 
 
 def test_clean_runs_are_clean(judged):
@@ -159,7 +174,7 @@ def test_clean_runs_are_clean(judged):
     assert not [name for name in clean if found[name]]
 
 
-@pytest.mark.parametrize(("plant", "rule"), [("swap", "A3"), ("twice", "A1"), ("lost", "P0 §3.2"), ("noend", "A1")])
+@pytest.mark.parametrize(("plant", "rule"), PLANTED)
 def test_planted_violations_are_found_by_both(judged, plant, rule):
     expected, found, _ = judged
     runs = [name for name in expected if name.endswith(plant) and not (is_stuck(expected[name]) and plant == "swap")]

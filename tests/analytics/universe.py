@@ -146,4 +146,23 @@ def plant_no_end(traces: list[Trace]) -> list[Trace] | None:
     return None
 
 
-PLANTS = {"swap": plant_swap, "twice": plant_twice, "lost": plant_lost_response, "noend": plant_no_end}
+def plant_never_received(traces: list[Trace]) -> list[Trace] | None:
+    """A response never comes: its caller still waits for it when the node stops, and says so."""
+    brought = {text for t in traces for r in t.records for text in r.sessions}  # a client that went on elsewhere had it
+    for at, trace in enumerate(traces):
+        for r in trace.records:
+            if r.event == "receive" and r.client and r.complete and f"{r.group} received" not in brought:
+                what = f"{r.sid} waiting for {r.receipt} of {r.group}, no response from {r.received[-1][0]}"
+                rest = [x for x in trace.records if x is not r]
+                stopped = [msgspec.structs.replace(x, open=(what,)) if x.event == "stop" else x for x in rest]
+                return _copy(traces, at, stopped)
+    return None
+
+
+PLANTS = {
+    "swap": plant_swap,
+    "twice": plant_twice,
+    "lost": plant_lost_response,
+    "noend": plant_no_end,
+    "never": plant_never_received,
+}

@@ -9,6 +9,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from framework.bench import sql_processes, sqlite_side
@@ -235,3 +236,26 @@ def test_a_void_row_counts_for_no_ratio_and_is_told() -> None:
     found = result(bench := _ran(PLAN, obo=rows), {"db@n1": _held(bench)})
     assert found.spread["hot32_over_update32"] == (2, 2)
     assert found.notes == [f"{Key('obo', 'hot', 32)}: 1 calls failed"]
+
+
+# obo bench join
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_a_replica_that_lost_everything_joins_under_load(database: str, tmp_path: Path) -> None:
+    file = tmp_path / "join.json"
+    words = ["--postgres"] if database == "postgres" else []
+    run = obo("bench", "join", "--mb", 3, "--seconds", 0.5, "--json", file, *words, timeout=240)
+    assert run.returncode == 0, run.stderr
+    found = json.loads(file.read_text())
+    assert found["database"] == database and found["megabytes"] >= 3 and found["calls"] > 0
+    assert found["equal"] is True and found["errors"] == [] and found["lost"] == found["twice"] == 0
+
+
+def test_a_join_after_which_something_is_missing_is_no_good() -> None:
+    from framework.bench.sql_join import Plan, Result
+
+    good = Result("sqlite", 1, 1, 1, 1, 1, 1, 1, 1, 1, [], 1, True, 0, 0, Plan())
+    assert good.good
+    for name, value in (("errors", ["x"]), ("equal", False), ("lost", 1), ("twice", 1)):
+        assert not msgspec.structs.replace(good, **{name: value}).good

@@ -36,7 +36,9 @@ def test_well_and_then_isolated_and_then_gone(nodes, health):
     assert health("n1", "--calls").returncode == 0
     nodes.crash("n2")
     nodes.settle(3.0)  # of two, one alone is no majority
-    done = health("n1")
+    until = time.monotonic() + 20
+    while "does not answer" in last(done := health("n1")) and time.monotonic() < until:
+        pass  # a busy machine, and the handshake took too long
     assert (done.returncode, last(done)) == (1, "obo: n1 takes no calls")
     done = health("n2", "--timeout", "1")
     assert done.returncode == 1 and last(done).startswith("obo: n2 does not answer on 127.0.0.1:"), done.stderr

@@ -1,6 +1,8 @@
 """The operations guide knows every line of obo status, and everything it names is there."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,3 +69,11 @@ def test_links_lead_somewhere_and_commands_exist(page):
     assert set(re.findall(r"`obo ([a-z0-9]+)", text)) <= set(COMMANDS)
     for module in re.findall(r"python -m examples\.(\w+)", text):
         assert (ROOT / "examples" / f"{module}.py").exists()
+
+
+@pytest.mark.parametrize(("command", "others"), [("serve", False), ("join", False), ("status", True)])
+def test_a_node_that_starts_imports_no_other_command(command: str, others: bool) -> None:
+    look = f"import sys; sys.argv[1:] = ['{command}', '--help']; import framework.cli.main; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout.split()
+    assert f"framework.cli.{command}" in found
+    assert ("framework.cli.sim" in found) is others

@@ -12,7 +12,7 @@ from tests.cli.run_obo import obo
 
 
 def test_clients_notice_nothing_and_the_sum_stays(tmp_path):
-    done = obo("soak", "--minutes", 0.5, "--nodes", 5, "--seed", 7, "--trace", tmp_path, "--json", timeout=400)
+    done = obo("soak", "--minutes", 1, "--nodes", 5, "--seed", 7, "--trace", tmp_path, "--json", timeout=400)
     said = json.loads(done.stdout)
     assert said["problems"] == [] and done.returncode == 0, done.stderr
     assert sum(said["faults"].values()) >= 3 and said["calls"] > 0

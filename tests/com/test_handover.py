@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from framework.com import late
 from framework.com.events import Deliver, Duplicate, Evict, Give, Snapshot, Take
 from framework.com.messages import Frame
 from framework.com.receipt import CREC, SREC
@@ -274,6 +275,30 @@ def test_nothing_starts_without_a_state() -> None:
         if s.delivered(at)[-1] == "m":
             s.instance("m", at).commit()
     assert s.delivered("f@n4") == ["later"]
+    assert s.finish().violations == []
+
+
+def test_who_has_waited_for_long_catches_up_bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others wait for its proposals: it does not start all at once. What conflicts keeps its order."""
+    monkeypatch.setattr(late, "AT_ONCE", 3)
+    s = GroupStage("n1 n2 n3 n4", "n1 n2 n3")
+    s.object("f", "n1 n2 n3 n4", "v/w w/w", at_once=True)
+    s.carry_state = False
+    s.wait(30)
+    joined(s)
+    part, ticket = s.com("n1").handover.keep(HERE), s._player(Node("n1")).recorder.ticket(HERE)  # it comes late
+    client, waiting = s.client("T", "n2"), [f"v{i}" for i in range(8)]
+    for name in waiting:
+        client.oneway("f.v", name)
+    client.oneway("f.w", "last")
+    assert s.delivered("f@n4") == []
+    s._take(N4, THERE, ticket, part)
+    s._run()
+    assert s.delivered("f@n4") == waiting[:3]
+    s.client("U", "n4").oneway("f.v", "new")
+    assert "new" not in s.delivered("f@n4"), "it follows what waits"
+    s.wait(4 * STEP)
+    assert s.delivered("f@n4") == [*waiting, "last", "new"]
     assert s.finish().violations == []
 
 

@@ -193,8 +193,8 @@ def test_a_pause_is_not_hidden_by_calls_that_were_not_made():
 
 
 def test_a_closed_loop_waits_for_the_answer():
-    plan = Plan(workload="x", duration=0.6, warmup=0, clients=2)
-    found = records(plan, 0.2, 0.5)
+    plan = Plan(workload="x", duration=1.5, warmup=0, clients=2)
+    found = records(plan, 0.7, 1.0)  # later than a busy machine needs to start both
     slow = [r for r in found if r.done - r.intended > 0.1]
     assert len(slow) >= 2, "one of each client"
     assert len(slow) < 10, "and not all that an open loop would have sent"

@@ -4,12 +4,9 @@ import fcntl
 import os
 import shutil
 import signal
-import subprocess
 import time
 import tomllib
-from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -19,9 +16,8 @@ from framework.analytics.lives import read_life
 from framework.net.tokens import add
 from framework.testing import cluster
 from objects.bank import Bank
-from tests.cli.run_obo import COMMAND, obo, surroundings
-
-PATIENCE = 60.0
+from tests.cli.run_obo import obo
+from tests.load.live import PATIENCE, clients_of, loading, nodes_of
 
 
 def said(run):
@@ -30,45 +26,6 @@ def said(run):
 
 def records(run):
     return [r for part in sorted((run / "clients").glob("*.parquet")) for r in to_client_records(pq.read_table(part))]
-
-
-@contextmanager
-def loading(run, *words, **environment):
-    """The command, once its clients have calls on record; and whether it has ended."""
-    words = [*COMMAND, "load", *map(str, words), "--out", str(run)]
-    process = subprocess.Popen(
-        words, env=surroundings(**environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
-    )
-    try:
-        until = time.monotonic() + PATIENCE
-        processes = 2 if "--processes" in words else 1
-        while sum(p.stat().st_size > 20_000 for p in run.glob("clients/open-*.arrows")) < processes:
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < until
-            time.sleep(0.05)
-        yield process
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-
-
-def children(pid):
-    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def clients_of(pid):
-    """Client processes of a load."""
-    return [p for p in children(pid) if b"framework.load.worker" in Path(f"/proc/{p}/cmdline").read_bytes()]
-
-
-def nodes_of(pid):
-    found = {}
-    for child in children(pid):
-        words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-        if b"serve" in words:
-            found[words[words.index(b"--node") + 1].decode()] = child
-    return found
 
 
 @pytest.fixture(scope="module")

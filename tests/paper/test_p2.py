@@ -19,6 +19,7 @@ from tests.paper.group_stage import STEP, TIMING, GroupStage
 SetUp = Callable[..., GroupStage]
 FIVE = "o1 o2 o3 o4 o5"
 FOUR = "o1 o2 o4 o5"  # without o3
+FIRST = "o1 o2 o3 o4"
 
 
 def five(set_up_group: SetUp, more: str = "") -> GroupStage:
@@ -386,6 +387,25 @@ def test_only_the_side_with_a_majority_goes_on(set_up_group: SetUp) -> None:
     client = stage.client("T", "o1")
     client.sync("f.w@o1,o2,o3", quorum(3), "m")
     assert len(client.received) == 1
+
+
+def test_of_two_equal_sides_neither_goes_on(set_up_group: SetUp) -> None:
+    """P2 §2 (4), in the view of four that is left of five: two of four decide nothing, although either side would be
+    enough if it were sure that the other is dead. Of three and one, the three go on: what counts is the view before,
+    not the nodes that were there once."""
+    stage = five(set_up_group)
+    stage.hold_all("o5")
+    stage.until(lambda: stage.complete(FIRST))
+    stage.hold_all("o3", "o4")
+    stage.wait(300)
+    assert all(stage.isolated(n) for n in FIRST.split())
+    assert {stage.version(n) for n in FIRST.split()} == {2}
+    stage.lose_all()
+    stage.wait(200)
+    assert not any(stage.isolated(n) for n in FIRST.split() if stage.is_member(n))
+    stage.hold_all("o4")
+    stage.until(lambda: all(not stage.isolated(n) and stage.version(n) > 2 for n in ("o1", "o2", "o3")))
+    assert stage.isolated("o4") or not stage.is_member("o4")
 
 
 def test_an_isolated_side_is_no_longer_isolated_when_it_hears_again(set_up_group: SetUp) -> None:

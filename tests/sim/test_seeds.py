@@ -2,6 +2,8 @@
 
 import pytest
 
+from framework.com import late
+from framework.com.order import Order
 from framework.sim.run import Options, run
 from framework.sim.world import Faults
 
@@ -110,3 +112,19 @@ def test_worlds_whose_group_changes(first: int) -> None:
     """``obo sim --seeds 0:3000 --faults all`` runs more of them."""
     for seed in range(first, first + 10):
         assert run(seed, Options(faults="all")).verdict.violations == [], f"seed {seed}"
+
+
+def test_who_catches_up_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Much waits in no world here for the state of a joiner; but it is to start bit by bit, and in the order."""
+    monkeypatch.setattr(late, "AT_ONCE", 1)
+    behind, catch_up = 0, Order.catch_up
+
+    def counted(self: Order) -> None:
+        nonlocal behind
+        behind += 1
+        catch_up(self)
+
+    monkeypatch.setattr(Order, "catch_up", counted)
+    for seed in range(15):
+        assert run(seed, Options(faults="all")).verdict.violations == [], f"seed {seed}"
+    assert behind > 15

@@ -12,6 +12,7 @@ from framework.com.view import Directory, Placement, View
 from framework.errors import BadTrace
 from framework.footprint import Relation
 from framework.ids import Node, Replica
+from framework.sim.oracle import judge
 from framework.trace.check import check, load
 from framework.trace.files import Trace, file_name, write
 from framework.trace.record import Record
@@ -129,6 +130,15 @@ def test_what_does_not_fit_together(spoil: Callable[[list[Trace]], Any], says: s
     with pytest.raises(BadTrace) as caught:
         check([(Path(f"{n:04}"), trace) for n, trace in enumerate(run)])
     assert says in str(caught.value)
+
+
+def test_a_state_of_a_donor_that_writes_no_trace() -> None:
+    """Traces were switched on while the group went on: nobody can say what is in that state, and that is no mistake."""
+    run = a_run()
+    record(3, 0, ticket="f@n1#d62340cf3b76064e")(run)
+    check([(Path(str(n)), trace) for n, trace in enumerate(run)])
+    judged = judge(run)
+    assert (judged.violations, judged.torn, judged.adopted) == ([], 1, 1)
 
 
 def test_one_that_joined_and_died_before_it_wrote_anything_has_no_file() -> None:

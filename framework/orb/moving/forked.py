@@ -27,7 +27,8 @@ SILENCE = 30.0  # seconds after which a child that writes nothing is ended
 _HEAD = struct.Struct(">BQ")  # what follows, and its length
 _CHUNK, _ERROR, _END = range(3)
 _PIPE = 1 << 20
-_NICE = 5  # the node's own work goes first
+NICE = 5  # the node's own work goes first
+VERY_NICE = 19  # and so does that of all others
 _HIGHEST = 1 << 20  # number of a file; what is above is out of reach for select and the like anyway
 
 
@@ -44,7 +45,9 @@ def can_fork() -> bool:
 class Forked:
     """``make`` is called in the child. OSError if there can be no child."""
 
-    def __init__(self, what: str, make: Callable[[], Iterable[bytes]], silence: float = SILENCE) -> None:
+    def __init__(
+        self, what: str, make: Callable[[], Iterable[bytes]], silence: float = SILENCE, nice: int = NICE
+    ) -> None:
         self._what = what
         self._silence = silence
         self._from, to = os.pipe()
@@ -59,7 +62,7 @@ class Forked:
             os.close(to)
             raise
         if self.pid == 0:
-            _write(to, make)
+            _write(to, make, nice)
         os.close(to)
         self._lock = threading.Lock()
         self._reading = self._over = False
@@ -124,9 +127,10 @@ class Forked:
 # the child
 
 
-def _write(to: int, make: Callable[[], Iterable[bytes]]) -> Never:
+def _write(to: int, make: Callable[[], Iterable[bytes]], nice: int) -> Never:
     try:
         gc.disable()  # nothing of the parent's is finished here
+        os.nice(nice)
         _forget_all_but(to)
         try:
             for chunk in make():
@@ -146,7 +150,6 @@ def _forget_all_but(to: int) -> None:
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
-    os.nice(_NICE)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for fd in {0, 1, 2} - {to}:  # a process without stdin may have the pipe there
         os.dup2(nowhere, fd)

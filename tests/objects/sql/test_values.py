@@ -247,4 +247,6 @@ def many(tmp_path_factory):
 def test_all_of_them_on_sqlite(many, row):
     many.do("DELETE FROM t")
     many.do("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", list(row))
-    assert many.ask("SELECT * FROM t") == [row]
+    decimal, naive, aware, *rest = row
+    # Python takes a local time that comes twice, when clocks are put back, for different from all times of other zones
+    assert many.ask("SELECT * FROM t") == [(decimal, naive, aware.astimezone(dt.UTC), *rest)]
