@@ -191,29 +191,13 @@ class Oracle(Replay):
         here of its transaction, with those that cannot be delivered before that transaction is over."""
         missing = group.before & place.here & ~place.delivered
         if missing and held:
-            missing &= self.of_tran.get(instance.tran, 0) | ~self._wait_for(held, place)
+            missing &= self.of_tran.get(instance.tran, 0) | ~oracle_tran.wait_for(held, place)
         for other in place.performed if missing else ():
             if other.ended is None and self.within(instance.invocation, other.invocation):
                 missing &= self._calls_of(other.invocation)
         if missing and not place.torn:
             first = (g for g in place.groups if g.bits[place.object] & missing)
             self.early += [(place, view, group, g) for g in first]
-
-    def _wait_for(self, held: Sequence[Performed], place: Place) -> int:
-        """What is not delivered here and cannot be, as long as these are held: it conflicts with one of them, or with
-        such a one, or comes after such a one."""
-        waiting, footprints, moved = 0, [p.footprint for p in held], True
-        rest = [g for g in place.groups if not g.bits[place.object] & place.delivered]
-        while moved:
-            moved = False
-            for group in tuple(rest):
-                mine = group.parts[place.object]
-                if group.before & waiting or any(place.conflict(mine, f) for f in footprints):
-                    waiting |= group.bits[place.object]
-                    footprints.append(mine)
-                    rest.remove(group)
-                    moved = True
-        return waiting
 
     def _significant(self) -> None:
         """A2, now that it is known what became of the others. A request whose origin is gone may be void, if nobody

@@ -12,6 +12,8 @@ A call that nobody waits for (one-way), or that is declared so, is a transaction
 instantiation). So is each call of a client outside of a transaction.
 """
 
+from collections.abc import Sequence
+
 from framework.sim.verdict import Facts, Performed, Place
 
 TRAN = "tran"
@@ -116,3 +118,20 @@ def _cycle(after: dict[str, dict[str, str]]) -> list[str]:
             elif step not in over:
                 stack.append((step, iter(sorted(after.get(step, {})))))
     return []
+
+
+def wait_for(held: Sequence[Performed], place: Place) -> int:
+    """What is not delivered here and cannot be, as long as these are held: it conflicts with one of them, or with
+    such a one, or comes after such a one."""
+    waiting, footprints, moved = 0, [p.footprint for p in held], True
+    rest = [g for g in place.groups if not g.bits[place.object] & place.delivered]
+    while moved:
+        moved = False
+        for group in tuple(rest):
+            mine = group.parts[place.object]
+            if group.before & waiting or any(place.conflict(mine, f) for f in footprints):
+                waiting |= group.bits[place.object]
+                footprints.append(mine)
+                rest.remove(group)
+                moved = True
+    return waiting
