@@ -25,8 +25,10 @@ log = logging.getLogger(__name__)
 MOST_WAITING = 512
 
 
-#: What gRPC raises for a stream that ended between two steps of ours: somebody else's doing, as AioRpcError is.
-_OVER: Final = (grpc.aio.BaseError, asyncio.InvalidStateError)
+#: What gRPC raises, at the client and at the server, when a stream is written to that somebody else has ended. Any other
+#: UsageError is a mistake of ours.
+_OVER: Final = (asyncio.InvalidStateError, grpc.aio.UsageError)
+_FINISHED: Final = "RPC already finished"
 
 
 class Driver(Protocol):
@@ -116,6 +118,7 @@ def _why(task: "asyncio.Future[None]") -> str:
     if isinstance(error, BadMessage):
         return f"it sent what cannot be used: {error}"
     details = getattr(error, "details", None)
-    if not callable(details) and not isinstance(error, _OVER):  # neither the network nor the peer
+    over = isinstance(error, _OVER) and _FINISHED in str(error)
+    if not callable(details) and not over:  # neither the network nor the peer
         log.error("a stream ended by a fault of this node", exc_info=error)
     return str(details() if callable(details) else "") or f"{type(error).__name__}: {error}"

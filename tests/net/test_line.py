@@ -26,6 +26,9 @@ class Nobody:
     [
         (grpc.aio.UsageError("RPC already finished."), False),
         (asyncio.InvalidStateError("RPC already finished."), False),
+        (grpc.aio.UsageError("two writers"), True),
+        (asyncio.InvalidStateError("a future of ours"), True),
+        (grpc.aio.InternalError("who knows"), True),
         (ZeroDivisionError("in the com layer"), True),
     ],
 )
