@@ -22,11 +22,8 @@ setup: $(READY)  ## make .venv with all that tests and demo need
 demo: $(READY)   ## a bank on three nodes: clients move money, a node is killed and comes back
 	$(BIN)/obo demo
 
-# Tests of real processes share two cores with their neighbours. One that failed there is performed once more, alone and
-# by its name: what is wrong fails again.
 test: $(READY)   ## all tests
-	$(BIN)/python -m pytest -n auto --ignore tests/analytics tests \
-		|| $(BIN)/python -m pytest -v -x --last-failed --last-failed-no-failures none --ignore tests/analytics tests
+	$(BIN)/python -m pytest -n auto --ignore tests/analytics tests
 	$(BIN)/python -m pytest tests/analytics  # one Spark session, which has all cores
 
 test-spark: $(READY)  ## obo analyze and spark-submit on a real master with two workers on loopback, two minutes
