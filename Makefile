@@ -26,7 +26,7 @@ test: $(READY)   ## all tests
 	$(BIN)/python -m pytest -n auto --ignore tests/analytics tests
 	$(BIN)/python -m pytest tests/analytics  # one Spark session, which has all cores
 
-test-spark: $(READY)  ## obo analyze and spark-submit on a real master with two workers on loopback, two minutes
+test-spark: $(READY)  ## obo analyze and spark-submit on a real master with two workers on loopback
 	OBO_TEST_CLUSTER=1 $(BIN)/python -m pytest -v -p no:xdist tests/analytics/test_cluster.py
 
 test-compose: $(READY)  ## containers with faults, ten minutes or more; needs a Docker engine with Compose

@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 MOST_WAITING = 512
 
 
-#: What gRPC raises, at the client and at the server, when a stream is written to that somebody else has ended. Any other
-#: UsageError is a mistake of ours.
+#: What gRPC raises, at the client and at the server, when a stream is written to that somebody else has ended. With any
+#: other text it is a mistake of ours.
 _OVER: Final = (asyncio.InvalidStateError, grpc.aio.UsageError)
 _FINISHED: Final = "RPC already finished"
 
