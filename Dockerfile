@@ -47,14 +47,25 @@ print(*p['load'], *(n for n in p['analytics'] if not n.startswith('obo[')), sep=
     && python3 -m pip --python /opt/obo/bin/python install --target /opt/analytics -r analytics.txt \
     && rm -rf /opt/analytics/pyspark/examples /opt/analytics/pyspark/data
 
-FROM ${BASE} AS node
+# The base without what no node uses: package managers and what they keep, documents, translations. A layer cannot take
+# away what one below it has, so the node starts from nothing and copies what is left, whatever the base had.
+FROM ${BASE} AS trimmed
 RUN groupadd --gid 10001 obo \
     && useradd --uid 10001 --gid obo --no-create-home --home-dir /app --shell /usr/sbin/nologin obo \
-    && install -d -o obo -g obo /app /etc/obo /var/lib/obo /traces /runs /scratch
+    && install -d -o obo -g obo /app /etc/obo /var/lib/obo /traces /runs /scratch \
+    && rm -rf /var/cache/* /var/log/* /var/lib/apt/lists/* /root/.cache \
+        /usr/share/doc /usr/share/info /usr/share/locale /usr/share/man /usr/share/i18n \
+        /usr/lib/python3/dist-packages /usr/local/lib/python3*/site-packages/* /usr/local/lib/python3*/ensurepip \
+        /usr/lib/python3*/ensurepip /usr/share/python-wheels /usr/local/bin/pip* /usr/bin/pip* \
+    && find /usr /bin /sbin -xdev -perm /6000 -type f -exec chmod a-s {} +
+
+FROM scratch AS node
+COPY --from=trimmed / /
 COPY --from=build /opt/pgtools /opt/pgtools
 COPY --from=build /opt/obo /opt/obo
 # /app is for classes of your own: COPY or mount them there.
-ENV PATH=/opt/obo/bin:/opt/pgtools/pg/pginstall/bin:$PATH PYTHONPATH=/app PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
+ENV PATH=/opt/obo/bin:/opt/pgtools/pg/pginstall/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    LANG=C.UTF-8 PYTHONPATH=/app PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
     OBO_CONFIG=/etc/obo/cluster.toml OBO_DATA=/var/lib/obo PGPASSFILE=/etc/obo/pgpass
 USER obo
 WORKDIR /app
