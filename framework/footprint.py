@@ -45,7 +45,7 @@ AGAINST: Final[Mapping[Mode, tuple[Mode, ...]]] = {
 _PLAIN: Final[Mapping[Mode, tuple[Mode, ...]]] = {WRITE: (WRITE, READ), READ: (WRITE,)}
 
 
-class Footprint(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Footprint(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """Method, and the keys it touches with read or write for each; ``keys`` is None for a call without key.
 
     ``readonly`` is P1's N: the method does not change the object's state.

@@ -15,7 +15,7 @@ from framework.footprint import Footprint
 from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid, Stamp
 
 
-class Event(msgspec.Struct):
+class Event(msgspec.Struct, gc=False):  # plain data is in no cycle: the collector need not look
     pass
 
 
@@ -180,7 +180,7 @@ AnyEvent = (
 )
 
 
-class Effect(msgspec.Struct, frozen=True):
+class Effect(msgspec.Struct, frozen=True, gc=False):
     pass
 
 

@@ -42,7 +42,7 @@ class Part(NamedTuple):
     footprint: Footprint
 
 
-class Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+class Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False):
     """Every message carries the view version (PROTOCOL §7)."""
 
     view: int
@@ -65,7 +65,7 @@ class Request(Message, tag=1, frozen=True):
     args: bytes
 
 
-class Announce(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+class Announce(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False):
     """What a destination needs to know of a request that it has not got yet (PROTOCOL §5.2)."""
 
     number: int
@@ -125,7 +125,7 @@ class Ready(Message, tag=8, frozen=True):
 AnyMessage = Request | Proposal | Known | Response | Delivered | Cancel | Moved | Ready
 
 
-class Frame(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, tag=1):
+class Frame(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False, tag=1):
     """What crosses a link: numbered, or 0 for one that only carries ack, ask and clock (PROTOCOL §6).
 
     A link joins two lives, those that are named: another life of either node has another link."""

@@ -16,7 +16,7 @@ from framework.ids import Replica
 from framework.net.options import MAX_MESSAGE
 
 
-class Ask(msgspec.Struct, array_like=True, frozen=True):
+class Ask(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Do this on that object."""
 
     object: str
@@ -26,7 +26,7 @@ class Ask(msgspec.Struct, array_like=True, frozen=True):
     to: tuple[Replica, ...] = ()  # empty: the framework chooses
 
 
-class Act(msgspec.Struct, array_like=True, frozen=True):
+class Act(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """One transmission, as the caller wishes it. What is left open is chosen by the node (naming.py)."""
 
     kind: Kind
@@ -38,7 +38,7 @@ class Act(msgspec.Struct, array_like=True, frozen=True):
     stale: bool = False  # read at the home node, without order
 
 
-class Envelope(msgspec.Struct, array_like=True, frozen=True):
+class Envelope(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Around the arguments of a request: the same on every replica, also when the call is repeated."""
 
     time: float  # what self.now() says
@@ -47,11 +47,11 @@ class Envelope(msgspec.Struct, array_like=True, frozen=True):
     basis: int | None = None  # what its footprint stands on (framework.declare.backed)
 
 
-class Hello(msgspec.Struct, array_like=True, frozen=True, tag=1):
+class Hello(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=1):
     client: str
 
 
-class Call(msgspec.Struct, array_like=True, frozen=True, tag=2):
+class Call(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=2):
     number: int
     act: Act
     time: float
@@ -61,18 +61,18 @@ class Call(msgspec.Struct, array_like=True, frozen=True, tag=2):
     again: bool = False  # it was sent before, to this node or another one
 
 
-class Collect(msgspec.Struct, array_like=True, frozen=True, tag=3):
+class Collect(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=3):
     number: int
     receipt: Receipt | None
     timeout: float | None
 
 
-class Look(msgspec.Struct, array_like=True, frozen=True, tag=4):
+class Look(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=4):
     number: int
     what: Literal["objects", "status"]
 
 
-class Change(msgspec.Struct, array_like=True, frozen=True, tag=7):
+class Change(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=7):
     """An administrator wants a node out of the group. It is told when that has begun."""
 
     number: int
@@ -80,49 +80,49 @@ class Change(msgspec.Struct, array_like=True, frozen=True, tag=7):
     node: str
 
 
-class Bye(msgspec.Struct, array_like=True, frozen=True, tag=5):
+class Bye(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=5):
     pass
 
 
-class Cancel(msgspec.Struct, array_like=True, frozen=True, tag=6):
+class Cancel(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=6):
     """The caller does not wait for this call any more."""
 
     number: int
 
 
-class Ping(msgspec.Struct, array_like=True, frozen=True, tag=8):
+class Ping(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=8):
     """Are you there? Answered by Told."""
 
     number: int
 
 
-class Welcome(msgspec.Struct, array_like=True, frozen=True, tag=1):
+class Welcome(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=1):
     node: str
     view: int
     max_message: int = MAX_MESSAGE  # what the node takes at once
     why: str = ""  # it takes no calls now, but for stale reads; questions it answers
 
 
-class Answer(msgspec.Struct, array_like=True, frozen=True, tag=2):
+class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=2):
     number: int
     complete: bool
     responses: tuple[Response, ...]
     why: str = ""  # it is not complete: who waited for whom
 
 
-class Refused(msgspec.Struct, array_like=True, frozen=True, tag=3):
+class Refused(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=3):
     number: int
     error: str  # a name of framework.errors
     text: str
     again: bool = False  # too few replicas are there now: the same call may be answered here a moment later
 
 
-class Told(msgspec.Struct, array_like=True, frozen=True, tag=4):
+class Told(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=4):
     number: int
     body: bytes
 
 
-class Left(msgspec.Struct, array_like=True, frozen=True, tag=5):
+class Left(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=5):
     """Calls that are not answered at once have left, up to this one (0: nothing new). Stands before the answers of a
     packet: what the client sends after any of them comes after all that ``session`` includes, wherever it goes."""
 
