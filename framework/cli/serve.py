@@ -1,7 +1,6 @@
 """``obo serve --node n1 --config cluster.toml``: a node, until SIGTERM."""
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from framework.orb.config import read
+from framework.orb.garbage import Collector
 from framework.orb.loops import new_loop
 
 if TYPE_CHECKING:
@@ -93,8 +93,6 @@ def serve(
         cluster.keep_in(str(data))
     where = trace or (Path(cluster.serve.trace) if cluster.serve.trace else None)
     sys.setswitchinterval(0.0005)  # a busy method must not keep the loop waiting for its usual 5 ms
-    gc.freeze()  # what is there now stays; of what comes, nearly nothing is in a cycle: look for those seldom,
-    gc.set_threshold(5_000, 3, 250)  # and at few at a time: replicas do the same, and would all stand still together
     with asyncio.Runner(loop_factory=new_loop) as runner:
         code = runner.run(_serve(lambda: Node(cluster, node, where, insecure, joins), drain, tell))
     _leave(node, code)
@@ -118,6 +116,9 @@ def _stays(thread: threading.Thread) -> bool:
 async def _serve(make: "Callable[[], Node]", drain: float, tell: "Callable[[Node], Coroutine[Any, Any, None]]") -> int:
     node = make()
     loop = asyncio.get_running_loop()
+    collector = Collector()
+    collector.begin()
+    collecting = asyncio.ensure_future(collector.run())
     asked, at_once = asyncio.Event(), asyncio.Event()
 
     stays = asyncio.Event()  # with SIGINT: in the view it is in
@@ -136,7 +137,7 @@ async def _serve(make: "Callable[[], Node]", drain: float, tell: "Callable[[Node
     ready.cancel()
     if node.failed is None:
         await _drain(node, drain, at_once, not stays.is_set())
-    for waiting in ends:
+    for waiting in (*ends, collecting):
         waiting.cancel()
     await node.stop()
     if node.failed is not None:
