@@ -6,7 +6,9 @@ and the next burst of calls (somebody joins, somebody is gone) makes it look at 
 node stands still, in all replicas at about the same time. Here it looks at what the last 20 ms have left, 50 times a
 second, which takes less than all that together and is never long.
 
-What is in a cycle and outlives that is found only by looking at everything: when the process has grown by a quarter.
+What is in a cycle and outlives that is found only by looking at everything, which takes time in proportion to all that
+there is. So that is done when the process has half as many objects more, or twice the memory: a state that grows by
+large values alone is no reason.
 """
 
 import asyncio
@@ -18,18 +20,20 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 log = logging.getLogger(__name__)
 
 EVERY = 0.02  # seconds
 WEIGH = 50  # of them between two looks at the size of the process
-GROWN, LEAST = 1.25, 64 << 20  # times, and bytes: then it looks at everything
+MORE, OBJECTS = 1.5, 500_000  # times as many, and so many more at least: then it looks at everything
+LARGER, BYTES = 2.0, 256 << 20  # or the process is so many times as large
 LONG = 0.1  # seconds that are worth a word
 
 _STATM = Path("/proc/self/statm")
 
 
-def size() -> int:
+def memory() -> int:
     """Bytes of memory that the process has now; where that is not told, the most it has had."""
     try:
         return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -37,41 +41,52 @@ def size() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
+class Size(NamedTuple):
+    objects: int  # roughly: blocks of memory of at most 512 bytes
+    memory: int  # bytes
+
+
+def now() -> Size:
+    return Size(sys.getallocatedblocks(), memory())
+
+
 class Collector:
     """In the place of the automatic collector, from ``begin`` on."""
 
-    def __init__(self, size: Callable[[], int] = size) -> None:
-        self._size = size
+    def __init__(self, now: Callable[[], Size] = now) -> None:
+        self._now = now
         self._looks = 0
-        self._was = 0  # bytes, after the last look at everything
+        self._was = Size(0, 0)  # after the last look at everything
 
     def begin(self) -> None:
         gc.collect()
         gc.freeze()  # what is there now stays
         gc.disable()
-        self._was = self._size()
+        self._was = self._now()
 
     def look(self) -> None:
         gc.collect(0)
         self._looks += 1
-        if self._looks % WEIGH == 0:
-            self._weigh()
+        if self._looks % WEIGH == 0 and self._has_grown():
+            self._everything()
 
-    def _weigh(self) -> None:
-        now = self._size()
-        if now < max(self._was * GROWN, self._was + LEAST):
-            return
+    def _has_grown(self) -> bool:
+        was, now = self._was, self._now()
+        more = now.objects >= max(was.objects * MORE, was.objects + OBJECTS)
+        return more or now.memory >= max(was.memory * LARGER, was.memory + BYTES)
+
+    def _everything(self) -> None:
         began = time.perf_counter()
         found = gc.collect()
         took = time.perf_counter() - began
+        self._was = self._now()
         log.log(
             logging.INFO if took > LONG else logging.DEBUG,
-            "the collector looked at everything for %.0f ms and freed %d objects; %d MB were in use",
+            "the collector looked at everything for %.0f ms and freed %d objects; %d MB are in use",
             1e3 * took,
             found,
-            now >> 20,
+            self._was.memory >> 20,
         )
-        self._was = self._size()
 
     async def run(self) -> None:
         """For as long as the process lives."""

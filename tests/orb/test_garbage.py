@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from framework.orb.garbage import LEAST, WEIGH, Collector, size
+from framework.orb.garbage import BYTES, OBJECTS, WEIGH, Collector, Size, memory
 from objects.bank import Bank
 from tests.orb.cluster import cluster
 from tests.orb.things import Shop
@@ -48,13 +48,17 @@ class Ring:
 
 @pytest.fixture
 def collector():
-    sizes = [1 << 30]
-    found = Collector(lambda: sizes[0])
-    found.sizes = sizes
+    found = Collector(lambda: found.size)
+    found.size = Size(10_000_000, 1 << 40)
     found.begin()
     yield found
     gc.enable()
     gc.unfreeze()
+
+
+def look(collector, times=WEIGH):
+    for _ in range(times):
+        collector.look()
 
 
 def test_what_is_new_and_in_a_cycle_goes_at_the_next_look(collector):
@@ -64,17 +68,17 @@ def test_what_is_new_and_in_a_cycle_goes_at_the_next_look(collector):
     assert ring() is None
 
 
-def test_what_became_garbage_later_goes_when_the_process_has_grown(collector):
+@pytest.mark.parametrize("grown", [Size(15_000_000, 1 << 40), Size(10_000_000, 1 << 41)])
+def test_what_became_garbage_later_goes_when_the_process_has_grown(collector, grown):
     kept = Ring()
     ring = weakref.ref(kept)
-    collector.look()
+    look(collector)
     kept = None
-    for _ in range(2 * WEIGH):
-        collector.look()
+    collector.size = Size(14_999_999, (1 << 41) - 1)
+    look(collector, 2 * WEIGH)
     assert ring() is not None
-    collector.sizes[0] += (1 << 28) + 1
-    for _ in range(WEIGH):
-        collector.look()
+    collector.size = grown
+    look(collector)
     assert ring() is None
 
 
@@ -82,28 +86,26 @@ def test_after_that_it_has_to_grow_again(collector):
     looked = []
     gc.callbacks.append(lambda phase, info: looked.append(info["generation"]))
     try:
-        collector.sizes[0] *= 2
-        for _ in range(5 * WEIGH):
-            collector.look()
+        collector.size = Size(20_000_000, 1 << 40)
+        look(collector, 5 * WEIGH)
     finally:
         gc.callbacks.pop()
     assert looked.count(2) == 2  # the start and the end of one
 
 
-def test_a_small_process_may_grow_by_some_megabytes(collector):
-    collector.sizes[0] = 1 << 20
+def test_a_small_process_may_grow_by_more(collector):
+    collector.size = Size(1000, 1 << 20)
     collector.begin()
     kept = Ring()
     ring = weakref.ref(kept)
-    collector.look()
+    look(collector)
     kept = None
-    collector.sizes[0] += LEAST - 1
-    for _ in range(WEIGH):
-        collector.look()
+    collector.size = Size(1000 + OBJECTS - 1, (1 << 20) + BYTES - 1)
+    look(collector)
     assert ring() is not None
 
 
-def test_the_size_of_this_process():
-    before = size()
+def test_the_memory_of_this_process():
+    before = memory()
     block = bytearray(64 << 20)
-    assert 32 << 20 < size() - before < 128 << 20, len(block)
+    assert 32 << 20 < memory() - before < 128 << 20, len(block)
