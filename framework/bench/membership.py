@@ -1,12 +1,14 @@
 """``obo bench membership``: what clients notice when nodes leave, crash, hang and come back, under a steady load.
 
-Every node is a process. The load is a third of what the nodes were measured to take, by clients with homes on different
-nodes; the node that is hit is the home of one of them. Pauses are set against the median latency of the same run.
+Every node is a process. The load is a share of what the nodes were measured to take, by clients with homes on different
+nodes; the node that is hit is the home of one of them. Pauses are set against the median latency of the same run. A
+machine that does something else now and then makes a pause as well: of each event the median of the rounds counts.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
+from pathlib import Path
 from statistics import median
 
 import msgspec
@@ -30,7 +32,6 @@ RATIOS: dict[str, float] = {
 }
 OF_LEAVE = ("leave", "leave again")
 OF_JOIN = ("join", "return", "rejoin")
-SHARE = 1 / 3  # of what the nodes can take
 IN_FLIGHT = 64  # while that is measured
 CALL = 30.0  # the deadline of a call
 BACK = 120.0  # seconds for a node to be a member again
@@ -45,6 +46,8 @@ class Plan(msgspec.Struct, frozen=True):
     clients: int = 4
     state_mb: int = 100  # for the last event
     seconds: float = 3.0  # steady load before each event, and after it
+    rounds: int = 3  # each with nodes of its own; the median of each event counts
+    share: float = 1 / 6  # of what the nodes take when many calls are in flight; one by one each costs some times more
 
 
 class Event(msgspec.Struct):
@@ -64,6 +67,8 @@ class Event(msgspec.Struct):
 
 
 class Run(msgspec.Struct):
+    """One round with so many nodes."""
+
     nodes: int
     calls: int
     capacity: float  # calls in a second
@@ -73,6 +78,7 @@ class Run(msgspec.Struct):
     twice: int  # performed more often than called
     events: list[Event]
     errors: list[str]
+    busy: float | None = None  # of all cores, in times before events; None where the system does not tell
 
 
 class Judged(msgspec.Struct):
@@ -81,7 +87,7 @@ class Judged(msgspec.Struct):
 
 
 class Result(msgspec.Struct):
-    """What ``--json`` writes. Ratios are those of the worst run and event."""
+    """What ``--json`` writes. Ratios are those of the worst event, each by the median of its rounds."""
 
     ratios: dict[str, float | None]
     targets: dict[str, Judged]
@@ -93,7 +99,7 @@ class Result(msgspec.Struct):
 
 def measure(plan: Plan, progress: Progress) -> Result:
     check(plan)
-    runs = [_run(plan, nodes, progress) for nodes in plan.nodes]
+    runs = [_run(plan, nodes, number, progress) for nodes in plan.nodes for number in range(1, plan.rounds + 1)]
     suspicion = Group().suspect_after
     found = ratios(runs, suspicion)
     targets = {name: Judged(most, None if (v := found[name]) is None else v <= most) for name, most in RATIOS.items()}
@@ -108,51 +114,87 @@ def check(plan: Plan) -> None:
 
 def reports(plan: Plan) -> int:
     """How many progress reports ``measure`` makes."""
-    return len(plan.nodes) * (len(EVENTS) + 2)
+    return len(plan.nodes) * plan.rounds * (len(EVENTS) + 2)
 
 
 def ratios(runs: list[Run], suspicion: float) -> dict[str, float | None]:
     after = [e.recovered_after_s for r in runs for e in r.events]
     known = [s for s in after if s is not None]
     return {
-        "leave_pause_over_median": _worst(runs, OF_LEAVE),
-        "join_pause_over_median": _worst(runs, OF_JOIN),
-        "crash_pause_over_suspicion": max(e.pause_ms for r in runs for e in r.events if e.event == "crash")
-        / (1e3 * suspicion),
+        "leave_pause_over_median": _worst(runs, OF_LEAVE, lambda r: r.median_ms),
+        "join_pause_over_median": _worst(runs, OF_JOIN, lambda r: r.median_ms),
+        "crash_pause_over_suspicion": _worst(runs, ("crash",), lambda r: 1e3 * suspicion),
         "client_errors": sum(len(r.errors) for r in runs),
         "lost": sum(r.lost for r in runs),
         "recovered_after_s": max(known) if len(known) == len(after) else None,
     }
 
 
-def _worst(runs: list[Run], events: tuple[str, ...]) -> float:
-    return max(e.pause_ms / r.median_ms for r in runs for e in r.events if e.event in events)
+def _worst(runs: list[Run], events: Sequence[str], over: Callable[[Run], float]) -> float:
+    return max(median(found) for name in events for found in _pauses(runs, name, over))
 
 
-def _run(plan: Plan, nodes: int, progress: Progress) -> Run:
-    progress(f"{nodes} nodes: starting")
+def _pauses(runs: list[Run], event: str, over: Callable[[Run], float]) -> list[list[float]]:
+    """Of all rounds, for each number of nodes."""
+    found: dict[int, list[float]] = {}
+    for run in runs:
+        found.setdefault(run.nodes, []).extend(e.pause_ms / over(run) for e in run.events if e.event == event)
+    return [pauses for pauses in found.values() if pauses]
+
+
+def _run(plan: Plan, nodes: int, number: int, progress: Progress) -> Run:
+    which = f"{nodes} nodes, round {number} of {plan.rounds}"
+    progress(f"{which}: starting")
     with cluster({"vault": Vault}, nodes, processes=True, links=False, traces=False) as c:
         orbs = [c.connect(c.nodes[i % nodes], timeout=CALL) for i in range(plan.clients)]
         vaults = [orb.object(Vault, "vault") for orb in orbs]
         submits = [_adding(vault, f"client{i}") for i, vault in enumerate(vaults)]
-        progress(f"{nodes} nodes: how much they can take")
+        progress(f"{which}: how much they can take")
         window = [_adding(vault, "capacity") for vault in vaults]
         capacity(window, IN_FLIGHT, plan.seconds / 3)  # warm
         most = capacity(window, IN_FLIGHT, plan.seconds)
         if not most:
             raise BadRequest("a call failed before anything was done to the nodes; see obo bench rpc")
-        with Steady(submits, most * SHARE) as load:
+        with Steady(submits, most * plan.share) as load:
             time.sleep(min(1.0, plan.seconds))
-            stage = _Stage(plan, c, orbs, load, progress)
+            stage = _Stage(plan, c, orbs, load, lambda what: progress(f"{which}: {what}"))
             events = [stage.event(name) for name in EVENTS]
         lost, twice = _missing(c, load, plan.clients)
         steady = median(stage.before)
-        errors = [f"{nodes} nodes, {text}" for _, text in load.errors]
-        return Run(nodes, len(load.acks), round(most), round(most * SHARE), ms(steady), lost, twice, events, errors)
+        errors = [f"{which}: {text}" for _, text in load.errors]
+        rate = round(most * plan.share)
+        return Run(
+            nodes, len(load.acks), round(most), rate, ms(steady), lost, twice, events, errors, stage.meter.busy()
+        )
 
 
 def _adding(vault: Vault, name: str) -> Callable[[], object]:
     return lambda: vault.add.submit(name)
+
+
+class Meter:
+    """How busy all cores are, in the times that are looked at."""
+
+    def __init__(self) -> None:
+        self._busy = self._all = 0
+
+    def look(self, before: "tuple[int, int] | None") -> None:
+        now = ticks()
+        if before is not None and now is not None:
+            self._busy += now[0] - before[0]
+            self._all += now[1] - before[1]
+
+    def busy(self) -> float | None:
+        return round(self._busy / self._all, 2) if self._all else None
+
+
+def ticks() -> tuple[int, int] | None:
+    """(busy, all) of all cores since the machine started."""
+    try:
+        counts = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    except OSError:
+        return None
+    return sum(counts) - counts[3] - counts[4], sum(counts)
 
 
 class _Stage:
@@ -160,6 +202,7 @@ class _Stage:
 
     def __init__(self, plan: Plan, c: Cluster, orbs: list[Orb], load: Steady, progress: Progress) -> None:
         self.before: list[float] = []  # latencies in steady times
+        self.meter = Meter()
         self._plan = plan
         self._c = c
         self._orbs = orbs
@@ -170,13 +213,14 @@ class _Stage:
 
     def event(self, name: str) -> Event:
         load, seconds = self._load, self._plan.seconds
-        self._progress(f"{len(self._c.nodes)} nodes: {name}")
+        self._progress(name)
         if name == "leave again" and self._plan.state_mb:
             self._grow()
         if name not in OF_JOIN:
             self._choose()
-        quiet = time.monotonic()
+        quiet, began = time.monotonic(), ticks()
         time.sleep(seconds)
+        self.meter.look(began)
         errors, start = len(load.errors), time.monotonic()
         self._hit(name)
         took = time.monotonic() - start

@@ -117,12 +117,16 @@ def rpc(
 def membership(
     json: Annotated[Path | None, typer.Option(help="Write the result to this file.")] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A fast look: 3 nodes, 1 MB, 1 s before and after each event.")
+        bool, typer.Option("--quick", help="A fast look: 3 nodes, 1 MB, one round, 1 s before and after each event.")
     ] = False,
     nodes: Annotated[str | None, typer.Option(metavar="N,N", help="How many; one run for each. [3,5]")] = None,
     state_mb: Annotated[int | None, typer.Option(min=0, max=1000, help="State of the last rejoin. [100]")] = None,
     clients: Annotated[int | None, typer.Option(min=1, max=64, help="Each has a home of its own. [4]")] = None,
     seconds: Annotated[float | None, typer.Option(min=0.1, help="Before and after each event. [3]")] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, max=99, help="The median of each event counts. [3]")] = None,
+    share: Annotated[
+        float | None, typer.Option(min=0.01, max=0.9, help="The load, of what the nodes can take. [a sixth]")
+    ] = None,
 ) -> None:
     """What clients notice when nodes leave, crash, hang and come back under load: pauses, errors, losses.
 
@@ -131,8 +135,9 @@ def membership(
     from framework.bench import membership as m
     from framework.cli.membership_table import show
 
-    usual = m.Plan(nodes=(3,), state_mb=1, seconds=1.0) if quick else m.Plan()
+    usual = m.Plan(nodes=(3,), state_mb=1, seconds=1.0, rounds=1) if quick else m.Plan()
     asked = {"nodes": _numbers(nodes), "state_mb": state_mb, "clients": clients, "seconds": seconds}
+    asked |= {"rounds": rounds, "share": share}
     plan = msgspec.structs.replace(usual, **{name: value for name, value in asked.items() if value is not None})
     m.check(plan)
     if json is not None:

@@ -1,5 +1,8 @@
 """What ``obo bench membership`` shows at the end."""
 
+from collections.abc import Iterable
+from statistics import median
+
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -19,31 +22,54 @@ _MEANING = {
 
 def show(result: Result) -> None:
     out = Console()
-    for run in result.runs:
-        out.print(_events(run))
+    for nodes in result.plan.nodes:
+        out.print(_events([run for run in result.runs if run.nodes == nodes], result.plan.share))
     out.print(_ratios(result))
     for text in [text for run in result.runs for text in run.errors][:_SHOWN]:
         out.print(f"error: {text}", markup=False, highlight=False, soft_wrap=True, style="red")
 
 
-def _events(run: Run) -> Table:
+def _events(runs: list[Run], share: float) -> Table:
+    """One for all rounds with so many nodes."""
+    busy = [r.busy for r in runs if r.busy is not None]
     caption = (
-        f"{run.rate:.0f} calls/s, a third of what {run.nodes} nodes took; median latency {run.median_ms:.1f} ms\n"
+        f"{_range(r.rate for r in runs)} calls/s, {share:.0%} of what {runs[0].nodes} nodes took with many in flight"
+        + (f": {median(busy):.0%} of all cores" if busy else "")
+        + f"; median latency {_range((r.median_ms for r in runs), 1)} ms\n"
         "pauses in ms: how long the worst client waited without an answer; before the event; all at once\n"
-        "90 % s: when throughput was back"
+        "median of the rounds (least to largest); 90 % s: when throughput was back, at the latest"
     )
-    table = Table(title=f"obo bench membership, {run.nodes} nodes", caption=caption, box=SIMPLE_HEAD)
-    for name in ("event", "node", "took s", "pause", "before", "all", "errors", "90 % s"):
-        table.add_column(name, justify="left" if name in ("event", "node") else "right", no_wrap=True)
-    for e in run.events:
-        back = "never" if e.recovered_after_s is None else f"{e.recovered_after_s:.2f}"
-        pauses = (f"{p:.0f}" for p in (e.pause_ms, e.steady_pause_ms, e.pause_all_ms))
-        table.add_row(e.event, e.victim, f"{e.took_s:.2f}", *pauses, str(e.errors), back)
+    table = Table(title=f"obo bench membership, {runs[0].nodes} nodes", caption=caption, box=SIMPLE_HEAD)
+    for name in ("event", "took s", "pause", "before", "all", "errors", "90 % s"):
+        table.add_column(name, justify="left" if name == "event" else "right", no_wrap=True)
+    for events in zip(*[r.events for r in runs], strict=True):
+        after = [e.recovered_after_s for e in events]
+        known = [a for a in after if a is not None]
+        table.add_row(
+            events[0].event,
+            f"{median(e.took_s for e in events):.2f}",
+            _spread([e.pause_ms for e in events]),
+            _spread([e.steady_pause_ms for e in events]),
+            _spread([e.pause_all_ms for e in events]),
+            str(sum(e.errors for e in events)),
+            "never" if len(known) < len(after) else f"{max(known):.2f}",
+        )
     return table
 
 
+def _range(values: Iterable[float], digits: int = 0) -> str:
+    found = sorted({f"{v:.{digits}f}" for v in values}, key=float)
+    return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
+
+
+def _spread(values: list[float]) -> str:
+    return f"{median(values):.0f}" + (f" ({min(values):.0f} to {max(values):.0f})" if len(values) > 1 else "")
+
+
 def _ratios(result: Result) -> Table:
-    table = Table(box=SIMPLE_HEAD, caption="the worst of all runs and events; docs/bench.md says what each is")
+    table = Table(
+        box=SIMPLE_HEAD, caption="the worst event, by the median of its rounds; docs/bench.md says what each is"
+    )
     for name in ("ratio", "measured", "to reach", "meaning"):
         table.add_column(name, justify="right" if name in ("measured", "to reach") else "left")
     for name, value in result.ratios.items():

@@ -26,7 +26,7 @@ def test_a_short_run_writes_what_it_measured(tmp_path: Path) -> None:
     assert found["ratios"]["client_errors"] == 0, found["runs"][0]["errors"]
     assert found["ratios"]["lost"] == 0
     (one,) = found["runs"]
-    assert one["nodes"] == 3 and one["calls"] > 0 and one["twice"] == 0
+    assert one["nodes"] == 3 and one["calls"] > 0 and one["twice"] == 0 and 0 < one["busy"] <= 1
     assert [e["event"] for e in one["events"]] == list(EVENTS)
     for e in one["events"]:
         assert len(e["pause_ms_of_clients"]) == 3
@@ -155,5 +155,15 @@ def test_ratios_are_those_of_the_worst_event() -> None:
         "lost": 1,
         "recovered_after_s": 1.5,
     }
+    others = [
+        Run(3, 100, 300.0, 100.0, 2.0, 0, 0, [_event("leave", p), _event("rejoin", 4.0)], []) for p in (8.0, 12.0)
+    ]
+    rounds = ratios([run, *others], 0.75)
+    assert rounds["leave_pause_over_median"] == 6.0, "the median of 10, 4 and 6; and of 5 alone"
+    assert rounds["join_pause_over_median"] == 2.0
+    five = Run(5, 100, 300.0, 100.0, 1.0, 0, 0, [_event("leave", 7.0)], [])
+    assert ratios([run, *others, five], 0.75)["leave_pause_over_median"] == 7.0, (
+        "rounds with as many nodes count together"
+    )
     run.events.append(_event("hang", 5.0, None))
     assert ratios([run], 0.75)["recovered_after_s"] is None, "never is not soon"
