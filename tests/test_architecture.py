@@ -279,6 +279,13 @@ def test_only_commands_print() -> None:
                 assert where[:2] == ("framework", "cli") or where[0] == "examples", f"{path}:{node.lineno} prints"
 
 
+def test_no_window_reaches_to_the_last_row() -> None:
+    """Of such a frame Spark looks at all rows again for each row. Order the other way round instead."""
+    for path in (ROOT / "framework/analytics").glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert "unboundedFollowing" not in text and "UNBOUNDED FOLLOWING" not in text.upper(), path
+
+
 def test_no_pickle_ever() -> None:
     for path in [*CODE, *(ROOT / "tests").rglob("*.py")]:
         for line, name in imports(path):

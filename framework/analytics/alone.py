@@ -117,8 +117,9 @@ def _at_two_places(tables: Tables) -> DataFrame:
 def _moved(both: DataFrame) -> DataFrame:
     """Those that do not stand between the same others at both places. All pairs that are the other way round are among
     them; where two places performed everything in one order, nothing is left to be looked at."""
-    way = Window.partitionBy("place", "b_place").orderBy("order")
-    highest = F.max("b_order").over(way.rangeBetween(Window.unboundedPreceding, -1))
-    lowest = F.min("b_order").over(way.rangeBetween(1, Window.unboundedFollowing))
+    at = Window.partitionBy("place", "b_place")
+    highest = F.max("b_order").over(at.orderBy("order").rangeBetween(Window.unboundedPreceding, -1))
+    # backwards, for of a frame that ends at the last row Spark looks at all rows again for each row
+    lowest = F.min("b_order").over(at.orderBy(-F.col("order")).rangeBetween(Window.unboundedPreceding, -1))
     rows = both.withColumns({"highest": highest, "lowest": lowest})
     return rows.where("b_order < highest or b_order > lowest").drop("highest", "lowest")
