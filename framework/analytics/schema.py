@@ -25,6 +25,7 @@ _REST = {
     "received": "array<struct<replica:string,status:string>>", "complete": "boolean", "committed": "boolean",
     "digest": "string", "performed": "bigint", "open": "array<string>", "members": "array<string>",
     "since": "array<bigint>", "to": "string", "ticket": "string", "why": "string",
+    "cancelled": "boolean", "tran": "string",
 }  # fmt: skip
 TRACE_FIELDS = _PLAIN | _MIXED | _REST
 CLIENT_FIELDS = {

@@ -16,6 +16,7 @@ from framework.com.messages import (
     Proposal,
     Request,
     Response,
+    Waits,
     WireContext,
 )
 from framework.com.ranges import LONG
@@ -88,6 +89,9 @@ class Checker:
                 raise BadMessage(f"{where}: view {message.view} in a frame of view {frame.view}")
             if isinstance(message, Request):
                 self._request(message, frame.source, where, arrived)
+            elif isinstance(message, Waits):
+                if message.node != frame.source:
+                    raise BadMessage(f"{where}: tells what waits at {message.node!r}")
             elif isinstance(message, Cancel):
                 self._addressed(message, frame.source, where)
             elif isinstance(message, Delivered):

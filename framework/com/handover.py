@@ -13,7 +13,7 @@ itself, the replica is *closed* for a moment: requests wait until those that run
 a running instance go on, and it is opened again soon: two objects that call each other must not wait for each other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -25,7 +25,7 @@ from framework.com.messages import Ready
 from framework.com.view import NOBODY, Holding
 from framework.com.words import NONE
 from framework.errors import BadMessage, BadRequest, Unavailable
-from framework.ids import Node, Replica, node_of, object_of, replica
+from framework.ids import Invocation, Node, Replica, node_of, object_of, replica
 
 if TYPE_CHECKING:
     from framework.com.core import Com
@@ -65,7 +65,7 @@ class Handover:
     def keep(self, replica: Replica) -> bytes:
         """What goes with the state of a replica into its next life, or to disk. What is running is not in it; what is
         over is, also if it is not safe yet: it is in that state, and is safe where the state is."""
-        return self._part(self.com.hosts[replica])
+        return self._part(self.com.hosts[replica], self.com.trans.held_at(replica))
 
     def donors(self, replica: Replica) -> tuple[Node, ...]:
         """Nodes in the view with another replica of this object, those that are there for longest first."""
@@ -156,8 +156,8 @@ class Handover:
             host.order.open()
             host.flush()
 
-    def _part(self, host: Host) -> bytes:
-        part = Part(self.com.clock, host.epoch.inherited(), host.replies.export())
+    def _part(self, host: Host, held: Collection[Invocation] = ()) -> bytes:
+        part = Part(self.com.clock, host.epoch.inherited(), host.replies.export(held))
         return msgspec.msgpack.encode(part)
 
     # the one who takes

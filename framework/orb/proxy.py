@@ -34,6 +34,7 @@ class Options(msgspec.Struct, frozen=True):
     receipt: Receipt | None = None
     to: tuple[Replica, ...] = ()
     stale: bool = False
+    independent: bool = False
 
 
 USUAL = Options()
@@ -113,15 +114,18 @@ class Remote:
         receipt: Receipt | None = None,
         to: Sequence[str] | None = None,
         stale: bool | None = None,
+        independent: bool | None = None,
     ) -> "Remote":
         """``stale``: a readonly method on the replica of the home node, which may be behind others; also where too few
-        members of the group are heard."""
+        members of the group are heard. ``independent``: in a method or a transaction, what this call does stays done
+        whatever becomes of that."""
         old, what = self._options, f"{self._object}.{self._name}"
         new = Options(
             old.timeout if timeout is None else inputs.seconds(timeout, f"{what}: timeout"),
             old.receipt if receipt is None else inputs.receipt(receipt, what),
             old.to if to is None else inputs.replicas(to, self._object, what),
             old.stale if stale is None else inputs.stale(stale, self._declared, what),
+            old.independent if independent is None else bool(independent),
         )
         return Remote(self._face, self._object, self._name, self._declared, new)
 
@@ -255,7 +259,8 @@ class Face:
 
 
 def _act(kind: Kind, request: Request, options: Options) -> Act:
-    return Act(kind, (request.ask(options.to),), None, options.receipt, True, options.timeout, options.stale)
+    act = Act(kind, (request.ask(options.to),), None, options.receipt, True, options.timeout, options.stale)
+    return msgspec.structs.replace(act, independent=True) if options.independent else act
 
 
 def _nothing(number: int) -> None:
