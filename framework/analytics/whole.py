@@ -15,14 +15,38 @@ from framework.analytics.tables import Tables
 
 TRAN = "tran"
 ROUNDS = 10  # so many wait for each other in a row, at most
-_DECIDED = "substring_index(invocation, '.', size(split(invocation, '[.]')) - 1)"  # c1/3.2.0 decides on c1/3.2
+
+
+def _decided(column: str) -> str:
+    """c1/3.2.0 decides on c1/3.2."""
+    return f"substring_index({column}, '.', size(split({column}, '[.]')) - 1)"
+
+
+_DECIDED = _decided("invocation")
 
 
 def told(tables: Tables) -> DataFrame:
-    """What each replica of tran has heard first: of a transaction, or of a part of one, by its name."""
-    rows = tables.performed.where(f"object = '{TRAN}' and nth = 1 and contains(invocation, '.')")
-    rows = rows.select("node", "life", "place", F.expr(_DECIDED).alias("name"), "method", "start_i")
-    return rows.withColumn("commit", F.col("method") == "commit").drop("method")
+    """What each replica of tran has heard first: of a transaction, or of a part of one, by its name. Also what it
+    adopted: of votes some may have been in its state, and others have come after."""
+    rows = histories(tables).where(f"object = '{TRAN}' and contains(invocation, '.')")
+    rows = rows.select("node", "place", F.expr(_DECIDED).alias("name"), "method", "order")
+    said = rows.where("method != 'vote'").withColumn("commit", F.col("method") == "commit").drop("method")
+    both = said.unionByName(_voted(rows, tables))
+    first = F.min_by("commit", "order").alias("commit")
+    return both.groupBy("node", "place", "name").agg(first, F.min("order").alias("order"))
+
+
+def _voted(rows: DataFrame, tables: Tables) -> DataFrame:
+    """Where the parts of a transaction decide, the last of their votes at a replica is its outcome there."""
+    sent = tables.moves.where("tran != '' and sent_i is not null").withColumnRenamed("sent_invocation", "call")
+    direct = sent.where(F.expr(_decided("call")) == F.col("tran"))
+    wanted = direct.groupBy(F.col("tran").alias("name")).agg(F.countDistinct("call").alias("wanted"))
+    votes = rows.where("method = 'vote'").withColumnRenamed("name", "part")
+    votes = votes.withColumn("name", F.expr(_decided("part")))
+    count, last = F.countDistinct("part").alias("cast"), F.max("order").alias("order")
+    cast = votes.groupBy("node", "place", "name").agg(count, last)
+    whole = cast.join(wanted, "name").where("cast = wanted")
+    return whole.select("node", "place", "name", "order", F.lit(True).alias("commit"))
 
 
 def aborted(tables: Tables) -> DataFrame:
@@ -153,7 +177,7 @@ def atomic(tables: Tables) -> DataFrame:
 
 def _fates(calls: DataFrame, tables: Tables) -> DataFrame:
     """Of each call: false if it, or what it is a part of, up to the whole, was aborted; null if nothing is decided."""
-    outcomes = told(tables).groupBy("name").agg(F.min_by("commit", "start_i").alias("commit"))
+    outcomes = told(tables).groupBy("name").agg(F.min_by("commit", "order").alias("commit"))
     depth = "size(split(invocation, '[.]'))"
     line = F.expr(f"transform(sequence(size(split(tran, '[.]')), {depth}), n -> substring_index(invocation, '.', n))")
     steps = calls.withColumn("name", F.explode(line)).join(outcomes, "name", "left")

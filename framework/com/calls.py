@@ -72,7 +72,10 @@ class Calls:
         path = caller.invocation.path or ((event.tran,) if event.tran else ())
         if event.kind == "oneway" or event.independent or event.parts[0].object == TRAN:
             return path, ()
-        return path, (Ancestor(TRAN, 1, (self.tran,)),) if event.tran else caller.chain
+        return path, (self._root(event),) if event.tran else caller.chain
+
+    def _root(self, event: Submit) -> Ancestor:
+        return Ancestor(TRAN, 1, (self.tran,), len(event.parts) if event.votes else 0)
 
     def send(self, caller: Caller, event: Submit) -> None:
         """To each destination; what was checked before."""
@@ -120,7 +123,7 @@ class Calls:
             if not caller.client:
                 self._without_joiners(caller, call)
             if name is not None:
-                self._trans.sent(caller, call, name)
+                self._trans.sent(caller, call, name, event.votes)
             self._expect(caller, event, call)
         if self.com.told:
             self.com.tell(sent(caller, event, call, parts, invocations[0], (number, ordered), context, name))

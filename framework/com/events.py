@@ -58,6 +58,7 @@ class Submit(Event):
     absent: tuple[Replica, ...] = ()  # asked for, but not there: the com layer leaves them out and knows
     tran: int = 0  # of a client: the number of its transaction that this call is a part of
     independent: bool = False  # of an instance: a transaction of its own, whatever becomes of the caller
+    votes: bool = False  # of a client: this call is all of its transaction, and its parts decide on it
 
 
 class Collect(Event):

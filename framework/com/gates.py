@@ -50,7 +50,7 @@ class Gates:
         """This transaction is committed. Where is that late? (What comes after an abort is not performed any more.)"""
         for at, marks in request.context:
             if at in self._com.hosts and at != self._at and not self._reached(at, marks, name):
-                self.late[at, name] = marks
+                self.late[at, name] = tuple(dict.fromkeys((*self.late.get((at, name), ()), *marks)))
 
     def _reached(self, at: Replica, marks: tuple[Mark, ...], name: Invocation) -> bool:
         order = self._com.hosts[at].order

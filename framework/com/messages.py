@@ -33,6 +33,7 @@ class Ancestor(NamedTuple):
     object: ObjectName
     length: int
     replicas: tuple[Replica, ...]
+    votes: int = 0  # of a client's transaction: so many parts decide on it, each by its vote; 0: the client does
 
 
 class Part(NamedTuple):

@@ -12,6 +12,11 @@ class Outcome(NamedTuple):
     commit: bool
     why: str = ""  # it was aborted by somebody else than its root
 
+    @property
+    def told(self) -> bytes:
+        """As tran answers who asks."""
+        return b"commit" if self.commit else b"abort " + self.why.encode()
+
 
 def decided(invocation: Invocation) -> Invocation:
     """What is decided by this call of tran."""

@@ -19,23 +19,25 @@ called itself. What was undone stays in its slots until the end, so that all rep
 What is delivered to tran and what is delivered to objects on the same node has an order, too: framework.com.gates.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from framework.com.caller import Call, Caller
 from framework.com.deadlock import Deadlock
-from framework.com.events import Begin, Completed, Decide, Out, Outgoing, Prepared, Settle, Stop, Submit
+from framework.com.deciding import Deciding
+from framework.com.events import Begin, Completed, Decide, Out, Prepared, Received, Settle, Stop, Submit
+from framework.com.events import Response as Answer
 from framework.com.gates import Gates
 from framework.com.host import Host
 from framework.com.instance import Instance
 from framework.com.messages import Request
-from framework.com.outcome import DECIDES, Outcome
-from framework.com.present import present
+from framework.com.outcome import Outcome, decided
 from framework.com.receipt import DREC
-from framework.com.view import ABORT, COMMIT
-from framework.errors import BadRequest, Unavailable
-from framework.footprint import WRITE, Footprint
+from framework.com.view import ABORT, COMMIT, VOTE
+from framework.com.votes import Votes
+from framework.errors import BadRequest
 from framework.ids import TRAN, Invocation, Replica, Sid, replica
 
 if TYPE_CHECKING:
@@ -63,7 +65,8 @@ class Trans:
         self.roots: dict[Invocation, Kept] = {}  # that have ended here, and wait for their outcome
         self.open: dict[Invocation, float] = {}  # of clients whose home this is, and until when
         self._ends: dict[Invocation, Decide] = {}  # of clients: to be decided when all that was called has answered
-        self._late: list[tuple[Caller, Invocation, bool, str]] = []  # to be decided as soon as there is a tran
+        self.deciding = Deciding(com)
+        self.votes = Votes()
         self._asked: set[Invocation] = set()  # this node has asked for these to be aborted
         self._since: dict[Invocation, float] = {}  # for how long something is held
         self.deadlock = Deadlock(com, self)
@@ -120,7 +123,7 @@ class Trans:
             if name not in self.roots:
                 self.roots[name] = Kept(host, instance)
                 self._merge(instance, name)
-                self._decide(instance, name, event.ok, "")
+                self.deciding.send(instance, name, COMMIT if event.ok else ABORT, "")
             return
         self.roots.pop(name, None)
         if outcome.commit and not event.ok:
@@ -141,14 +144,17 @@ class Trans:
     def _end_part(
         self, host: Host, instance: Instance, event: Completed, name: Invocation, outcome: Outcome | None
     ) -> None:
+        request = instance.entry.request
+        assert request is not None
+        votes = request.chain[0].votes if len(request.chain) == 1 else 0
         if event.ok and self.is_lost(instance.invocation, name):
             self.com.tell(Settle(instance.sid, host.replica, False))
             event = Completed(instance.sid, False, b"its transaction was aborted", True)
         if outcome is None and instance.dependents:
             self._merge(instance, name)
-            if not event.ok:
+            if not event.ok and not votes:
                 instance.torn = True
-                self._decide(instance, instance.invocation, False, "")
+                self.deciding.send(instance, instance.invocation, ABORT, "")
         host.perform(instance, event)
         instance.finished = event
         if outcome is None:
@@ -156,6 +162,9 @@ class Trans:
             if self.com.told:
                 self.com.tell(Prepared(instance.sid, host.replica, instance.invocation, event.ok))
             host.answers.over(instance, event)
+            if votes:  # it decides on the whole
+                part, word = (instance.invocation, VOTE) if event.ok else (name, ABORT)
+                self.deciding.send(instance, part, word, str(votes) if event.ok else "")
             host.order.hold(instance.entry)
             host.flush()
             return
@@ -173,28 +182,13 @@ class Trans:
 
     # somebody decides
 
-    def _decide(self, caller: Caller, name: Invocation, commit: bool, why: str) -> None:
-        submit = Submit(caller.client or caller.sid, DECIDES, "oneway", "mcast", (self._part(name, commit, why),))
-        try:
-            submit = present(self.com, submit)
-        except Unavailable:  # a group has been formed, and no tran has its state yet
-            self._late.append((caller, name, commit, why))
-            return
-        own, caller.invocation = caller.invocation, name
-        self.com.calls.send(caller, submit)
-        caller.invocation = own  # what it sends next comes after this
-
-    def _part(self, name: Invocation, commit: bool, why: str) -> Outgoing:
-        footprint = Footprint(COMMIT if commit else ABORT, ((str(name), WRITE),))
-        return Outgoing(TRAN, footprint, why.encode(), self.com.directory.find(TRAN).replicas)
-
     def abort(self, name: Invocation, why: str) -> None:
         """In the name of anybody. Once: it is sent by a member that stays, or others do."""
         if not self.on or name in self.outcomes or name in self._asked:
             return
         self._asked.add(name)
         sid = Sid(self.com.tick(), self.at)
-        self._decide(Caller(sid, self.com.calls.tran_cid(sid), SELF, name), name, False, why)
+        self.deciding.send(Caller(sid, self.com.calls.tran_cid(sid), SELF, name), name, ABORT, why)
 
     def veto(self, name: Invocation, why: str) -> None:
         """For people. If it is over, or has never been here, there is nothing to abort."""
@@ -218,9 +212,11 @@ class Trans:
     def held_for(self, name: Invocation, now: float) -> float:
         return now - self._since.get(name, now)
 
-    def sent(self, caller: Caller, call: Call, name: Invocation) -> None:
+    def sent(self, caller: Caller, call: Call, name: Invocation, votes: bool) -> None:
         """A call of a transaction has left. If nobody knows what becomes of it, the whole is aborted (calls.py)."""
         caller.dependents, call.tran = True, name
+        if votes:
+            self.votes.here.add(name)
         others = [c for c in caller.calls.values() if c.tran == name and not c.received]
         call.overlaps = call.objects > 1 or bool(others)
         for other in others:
@@ -236,7 +232,7 @@ class Trans:
             return
         caller.torn, (client, path) = True, caller.invocation
         for number in range(call.number, call.number + call.objects):
-            self._decide(caller, Invocation(client, (*path, number)), False, why)
+            self.deciding.send(caller, Invocation(client, (*path, number)), ABORT, why)
 
     def torn(self, caller: Caller, call: Call) -> None:
         """A part of this call was undone. If others are under way, these may have seen it, and not at all replicas."""
@@ -255,38 +251,32 @@ class Trans:
         self._check_on()
         name = Invocation(event.client, (event.tran,))
         session = self.com.calls.sessions.get(event.client)
+        if event.commit and session is not None and name in self.votes.here and name in self.outcomes:
+            answer = Answer(self.at, "ok", self.outcomes[name].told)
+            self.com.tell(Received(session.sid, event.client, event.call, None, DREC, (answer,), True))
+            return
         if event.commit and session is not None and name not in self.outcomes:
-            if self._is_silent(session, name):
+            if self._is_open(session, name):
                 self._ends[name] = event
                 return
             self._merge(session, name)
-        self.com.calls.submit(
-            Submit(
-                event.client,
-                event.call,
-                "sync",
-                "mcast",
-                (self._part(name, event.commit, event.why),),
-                DREC,
-                event.deadline,
-                event.sessions,
-                event.done,
-                tran=event.tran,
-            ),
-            now,
-        )
+        parts = (self.deciding.part(name, COMMIT if event.commit else ABORT, event.why),)
+        rest = DREC, event.deadline, event.sessions, event.done
+        submit = Submit(event.client, event.call, "sync", "mcast", parts, *rest, tran=event.tran)
+        self.com.calls.submit(submit, now)
 
     def _check_on(self) -> None:
         if not self.on:
             raise BadRequest("this group has no transactions: there is no tran in its directory")
 
-    def _is_silent(self, session: Caller, name: Invocation) -> bool:
-        return any(c.silent for c in session.calls.values() if c.tran == name)
+    def _is_open(self, session: Caller, name: Invocation) -> bool:
+        """Has it to wait for answers, or for votes?"""
+        return name in self.votes.here or any(c.silent for c in session.calls.values() if c.tran == name)
 
     def heard(self, session: Caller, name: Invocation) -> None:
         """A call of a client's transaction has been answered, or its outcome is known."""
         event = self._ends.get(name)
-        if event is not None and (name in self.outcomes or not self._is_silent(session, name)):
+        if event is not None and (name in self.outcomes or not self._is_open(session, name)):
             del self._ends[name]
             self.decide(event, 0.0)
 
@@ -302,9 +292,7 @@ class Trans:
     def tick(self, now: float) -> None:
         if self.on:
             self.deadlock.tick(now)
-        late, self._late = self._late, []
-        for caller, name, commit, why in late:
-            self._decide(caller, name, commit, why)
+        self.deciding.tick()
         for name in [n for n, until in self.open.items() if until <= now]:
             self._end_open(name, "its time was up")
         for name, many in tuple(self.held.items()):
@@ -319,10 +307,16 @@ class Trans:
 
     # an outcome is delivered
 
-    def apply(self, name: Invocation, outcome: Outcome, request: Request | None = None) -> None:
-        """To all that this node has of it, where it is not late (framework.com.gates)."""
+    def vote(self, part: Invocation, wanted: bytes, request: Request | None) -> None:
+        """A vote is delivered; perhaps the last one."""
+        name, all_of_them = decided(part), self.votes.cast(part, int(wanted), request)
+        if all_of_them is not None and name not in self.outcomes:
+            self.apply(name, Outcome(True), all_of_them)
+
+    def apply(self, name: Invocation, outcome: Outcome, by: Sequence[Request] = ()) -> None:
+        """To all that this node has of it, where it is not late (framework.com.gates). ``by``: what has decided it."""
         self.outcomes[name] = outcome
-        if request is not None and outcome.commit:
+        for request in by if outcome.commit else ():
             self.gates.delay(name, request)
         self._asked.discard(name)
         self.open.pop(name, None)

@@ -7,7 +7,7 @@ from framework.com.events import Completed
 from framework.com.host import Host
 from framework.com.instance import Instance
 from framework.com.outcome import DECIDES, decided, read
-from framework.com.view import COMMIT, Placement
+from framework.com.view import COMMIT, VOTE, Placement
 from framework.ids import Invocation, Replica
 
 if TYPE_CHECKING:
@@ -43,19 +43,27 @@ class TranHost(Host):
     def _perform(self, instance: Instance) -> None:
         trans, request = self.com.trans, instance.entry.request
         assert request is not None
-        commit = instance.entry.footprint.method == COMMIT
-        body = b"commit" if commit else b"abort " + request.args
+        word, name = instance.entry.footprint.method, decided(instance.invocation)
+        known = trans.outcomes.get(name) if word != VOTE else None  # votes were all there before
+        body = known.told if known is not None else b"commit" if word == COMMIT else f"{word} ".encode() + request.args
         self.complete(instance, Completed(instance.sid, True, body, True))
-        trans.apply(decided(instance.invocation), read(body), request)
+        if word == VOTE:
+            trans.vote(name, request.args, request)
+        elif known is None:
+            trans.apply(name, read(body), (request,))
         if len(trans.outcomes) > BOUND:
             oldest = next(iter(trans.outcomes))
             del trans.outcomes[oldest]
-            self.replies.drop(Invocation(oldest.client, (*oldest.path, DECIDES)))
+            for call in (Invocation(oldest.client, (*oldest.path, DECIDES)), *trans.votes.forget(oldest)):
+                self.replies.drop(call)
 
     def adopted(self) -> None:
-        trans = self.com.trans
-        for invocation, reply in self.replies.all():
-            if reply.status == "ok":
-                self.replies.last(reply)
-                trans.apply(decided(invocation), read(reply.body))
+        trans, vote = self.com.trans, f"{VOTE} ".encode()
+        known = [(decided(i), reply) for i, reply in self.replies.all() if reply.status == "ok"]
+        for name, reply in sorted(known, key=lambda one: one[1].body.startswith(vote)):  # an abort may stop votes
+            self.replies.last(reply)
+            if reply.body.startswith(vote):
+                trans.vote(name, reply.body.removeprefix(vote), None)
+            else:
+                trans.apply(name, read(reply.body))
         super().adopted()

@@ -17,6 +17,7 @@ from framework.ids import TRAN, Node, ObjectName, Replica, check_name, node_of, 
 
 COMMIT: Final = "commit"  # methods of tran
 ABORT: Final = "abort"
+VOTE: Final = "vote"  # of a part (framework.com.votes)
 
 
 class View(msgspec.Struct, frozen=True, array_like=True):
@@ -77,8 +78,9 @@ class Placement:
         self.replicas: tuple[Replica, ...] = tuple(replica(name, n) for n in sorted(nodes))
 
 
-#: Two outcomes of one transaction conflict, and each with itself: the first one delivered is the outcome.
-OUTCOMES = Relation([(COMMIT, COMMIT), (COMMIT, ABORT), (ABORT, ABORT)])
+#: Two outcomes of one transaction conflict, and each with itself: the first one delivered is the outcome. A vote of a
+#: part conflicts with them, and with no other vote.
+OUTCOMES = Relation([(COMMIT, COMMIT), (COMMIT, ABORT), (ABORT, ABORT), (VOTE, COMMIT), (VOTE, ABORT)])
 
 
 def tran(nodes: Sequence[str]) -> Placement:

@@ -104,12 +104,20 @@ class Orb(Ways):
         """``with orb.transaction():`` calls inside are done whole, or not at all (docs/transactions.md)."""
         return Transaction(self, self._home, timeout)
 
+    def _voted(self, timeout: float) -> Transaction:
+        return Transaction(self, self._home, timeout, votes=True)
+
     def run_transaction(self, fn: "Callable[[Orb], R]", attempts: int = ATTEMPTS, timeout: float = LIMIT) -> R:
         """``fn(orb)`` in a transaction; again, after a pause, when that was aborted by others."""
         return run(self, fn, attempts, timeout)
 
     def _wholly(self, act: Callable[[], R]) -> R:
         return act() if joined.get() is not None else self.run_transaction(lambda _: act())
+
+    def _by_votes(self, act: Callable[[], R]) -> R:
+        if joined.get() is not None:
+            return super()._by_votes(act)
+        return run(self, lambda _: act(), ATTEMPTS, LIMIT, votes=True)
 
     def look(self, what: Literal["objects", "status"]) -> Any:
         """What the home node says about the objects, or about itself."""
@@ -203,6 +211,9 @@ class AsyncOrb(AsyncWays):
         """``async with orb.transaction():``"""
         return AsyncTransaction(self, self._home, timeout)
 
+    def _voted(self, timeout: float) -> AsyncTransaction:
+        return AsyncTransaction(self, self._home, timeout, votes=True)
+
     async def run_transaction(
         self, fn: "Callable[[AsyncOrb], Awaitable[R]]", attempts: int = ATTEMPTS, timeout: float = LIMIT
     ) -> R:
@@ -211,6 +222,11 @@ class AsyncOrb(AsyncWays):
 
     async def _wholly(self, act: Callable[[], Awaitable[R]]) -> R:
         return await (act() if joined.get() is not None else self.run_transaction(lambda _: act()))
+
+    async def _by_votes(self, act: Callable[[], Awaitable[R]]) -> R:
+        if joined.get() is not None:
+            return await super()._by_votes(act)
+        return await run_async(self, lambda _: act(), ATTEMPTS, LIMIT, votes=True)
 
     async def look(self, what: Literal["objects", "status"]) -> Any:
         return await self._home.look(what)

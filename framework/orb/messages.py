@@ -33,6 +33,7 @@ class Part(msgspec.Struct, array_like=True, frozen=True):
     limit: float = 0.0  # seconds until it is aborted, if it is not decided
     decide: Literal["", "commit", "abort"] = ""  # it ends it; then there is nothing else to do
     why: str = ""  # it is aborted
+    votes: bool = False  # this call is all of it, and its parts decide (distributed control)
 
 
 class Act(msgspec.Struct, array_like=True, frozen=True):

@@ -292,7 +292,7 @@ class _Client:
         submit = naming.submit(self.name, message.number, act, time, message.deadline, pick, again, whole)
         submit.sessions, submit.done = message.sessions, message.done
         if act.tran is not None:
-            submit.tran = self._trans.part(act, act.tran, naming)
+            submit.tran, submit.votes = self._trans.part(act, act.tran, naming), act.tran.votes
         if submit.receipt is not None:
             submit.deadline = _until(act.timeout)
         if submit.receipt is None:

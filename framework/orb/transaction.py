@@ -13,7 +13,6 @@ exception aborts, and goes on. Three things are told apart:
 - ``OutcomeUnknown``: no answer came in time. ``error.transaction.outcome()`` asks again, later.
 """
 
-import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from contextvars import Token
@@ -24,7 +23,15 @@ import msgspec
 from tenacity import AsyncRetrying, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from framework.com.outcome import read
-from framework.errors import Aborted, BadRequest, DeadlineExceeded, OboError, OutcomeUnknown, Unavailable
+from framework.errors import (
+    Aborted,
+    BadRequest,
+    DeadlineExceeded,
+    OboError,
+    OutcomeUnknown,
+    RemoteError,
+    Unavailable,
+)
 from framework.orb import inputs
 from framework.orb.calling import Calling, Joined, joined
 from framework.orb.messages import Act, Part
@@ -44,8 +51,9 @@ _PAUSE = wait_random_exponential(multiplier=0.02, max=1.0)
 
 
 class _Transaction(Joined):
-    def __init__(self, face: Face, calling: Calling, timeout: float) -> None:
+    def __init__(self, face: Face, calling: Calling, timeout: float, votes: bool = False) -> None:
         self._face = face
+        self._votes = votes  # its only call is decided on by the objects that it goes to
         self._calling = calling
         self._until = time.monotonic() + inputs.seconds(timeout, "transaction: timeout")
         self._number = 0  # none before its first call
@@ -74,7 +82,7 @@ class _Transaction(Joined):
         elif calling.node != self._node:
             raise Aborted(f"{self._node}, where the transaction began, was lost")
         timeout = left if act.timeout is None else min(act.timeout, left)
-        return msgspec.structs.replace(act, tran=Part(self._number, left), timeout=timeout)
+        return msgspec.structs.replace(act, tran=Part(self._number, left, votes=self._votes), timeout=timeout)
 
     def _enter(self) -> None:
         if self._token is not None or self._over:
@@ -114,9 +122,20 @@ class _Transaction(Joined):
         if fate == "abort":
             raise Aborted(why or "it was aborted")
 
+    def _left(self, error: BaseException, late: OboError) -> None:
+        """The block has raised, and nobody can be asked. Its time ends it, if its objects have not decided before."""
+        if self._votes and not isinstance(error, RemoteError):
+            raise self._unknown(late) from error
+
     def _aborted(self, outcome: Outcome, error: BaseException) -> None:
         """The block has raised. If somebody else had aborted it before, that is why."""
-        why = self._told(outcome)[1]
+        try:
+            fate, why = self._told(outcome)
+        except OutcomeUnknown as late:
+            self._left(error, late)
+            return
+        if fate == "commit":  # its objects had decided before
+            raise self._unknown(f"it was committed, but its results are lost: {error}") from error
         if why and isinstance(error, Exception):
             raise Aborted(why) from error
 
@@ -139,8 +158,12 @@ class Transaction(_Transaction):
             except (DeadlineExceeded, Unavailable) as late:
                 raise self._unknown(late) from late
             return
-        with contextlib.suppress(DeadlineExceeded, Unavailable, OutcomeUnknown):  # its time ends it
-            self._aborted(self._ask("abort", ENDING), error)
+        try:
+            outcome = self._ask("abort", ENDING)
+        except (DeadlineExceeded, Unavailable, OutcomeUnknown) as late:
+            self._left(error, late)
+        else:
+            self._aborted(outcome, error)
 
     def outcome(self, timeout: float = ENDING) -> Fate:
         """What became of it. What nobody has decided is aborted by asking."""
@@ -165,8 +188,12 @@ class AsyncTransaction(_Transaction):
             except (DeadlineExceeded, Unavailable) as late:
                 raise self._unknown(late) from late
             return
-        with contextlib.suppress(DeadlineExceeded, Unavailable, OutcomeUnknown):
-            self._aborted(await self._ask("abort", ENDING), error)
+        try:
+            outcome = await self._ask("abort", ENDING)
+        except (DeadlineExceeded, Unavailable, OutcomeUnknown) as late:
+            self._left(error, late)
+        else:
+            self._aborted(outcome, error)
 
     async def outcome(self, timeout: float = ENDING) -> Fate:
         return self._told(await self._ask("abort", inputs.seconds(timeout, "outcome: timeout")))[0]
@@ -177,24 +204,26 @@ def _check_attempts(attempts: int) -> None:
         raise BadRequest(f"run_transaction: attempts={attempts!r:.40}: give a whole number, 1 or more")
 
 
-def run(orb: "Orb", fn: "Callable[[Orb], R]", attempts: int, timeout: float) -> R:
+def run(orb: "Orb", fn: "Callable[[Orb], R]", attempts: int, timeout: float, votes: bool = False) -> R:
     """``fn`` in a transaction, again when that was aborted by others; anything else is raised at once."""
     _check_attempts(attempts)
     retry = retry_if_exception_type(Aborted)
     for attempt in Retrying(stop=stop_after_attempt(attempts), wait=_PAUSE, retry=retry, reraise=True):
-        with attempt, orb.transaction(timeout):
+        with attempt, orb._voted(timeout) if votes else orb.transaction(timeout):
             result = fn(orb)
         if attempt.retry_state.outcome is None or not attempt.retry_state.outcome.failed:
             return result
     raise OboError("unreachable: the last attempt raises")
 
 
-async def run_async(orb: "AsyncOrb", fn: "Callable[[AsyncOrb], Awaitable[R]]", attempts: int, timeout: float) -> R:
+async def run_async(
+    orb: "AsyncOrb", fn: "Callable[[AsyncOrb], Awaitable[R]]", attempts: int, timeout: float, votes: bool = False
+) -> R:
     _check_attempts(attempts)
     retry = retry_if_exception_type(Aborted)
     async for attempt in AsyncRetrying(stop=stop_after_attempt(attempts), wait=_PAUSE, retry=retry, reraise=True):
         with attempt:
-            async with orb.transaction(timeout):
+            async with orb._voted(timeout) if votes else orb.transaction(timeout):
                 result = await fn(orb)
         if attempt.retry_state.outcome is None or not attempt.retry_state.outcome.failed:
             return result

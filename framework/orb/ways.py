@@ -6,10 +6,13 @@
 
 In a method they are part of its transaction, in a block of a client part of that one; else they are a transaction of
 their own. What fails is undone alone, and the rest goes on, as long as enough are left.
+
+Who decides on ``atomic``, when it is a transaction of its own? Control is *centralized* if the client does, when it has
+all answers; *distributed* if each object tells all others how it ended, and all come to the same outcome by that.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from framework.errors import BadRequest, RemoteError
 from framework.orb import inputs
@@ -17,6 +20,7 @@ from framework.orb.outcome import Reply
 from framework.orb.proxy import USUAL, Face, Request
 
 R = TypeVar("R")
+Control = Literal["centralized", "distributed"]
 
 
 class Success(NamedTuple):
@@ -34,9 +38,14 @@ class _Whole(Face):
 class Ways(_Whole):
     """Of ``Orb``, and of ``self.orb`` in a method that is a plain def."""
 
-    def atomic(self, *requests: Request) -> list[Any]:
+    def atomic(self, *requests: Request, control: Control = "centralized") -> list[Any]:
         """All at once; their results, in the order of the requests. If one fails that is raised, and all are undone."""
-        return [one.value for one in self.some(len(requests), *requests)]
+        if _distributed(control):
+            _check(len(requests), requests)
+            done = self._by_votes(lambda: self._all(len(requests), requests))
+        else:
+            done = self.some(len(requests), *requests)
+        return [one.value for one in done]
 
     def alternative(self, *requests: Request) -> Success:
         """One after the other, until one succeeds. If none does, the last failure is raised."""
@@ -52,6 +61,9 @@ class Ways(_Whole):
     def _wholly(self, act: Callable[[], R]) -> R:
         """A method is a transaction, or part of one, anyhow."""
         return act()
+
+    def _by_votes(self, act: Callable[[], R]) -> R:
+        raise BadRequest(_NOT_ALONE)
 
     def _all(self, r: int, requests: Sequence[Request]) -> list[Success]:
         return judged(r, requests, self.crec(self.pcast(*requests)))
@@ -70,8 +82,13 @@ class Ways(_Whole):
 class AsyncWays(_Whole):
     """Of ``AsyncOrb``, and of ``self.orb`` in a method that is async."""
 
-    async def atomic(self, *requests: Request) -> list[Any]:
-        return [one.value for one in await self.some(len(requests), *requests)]
+    async def atomic(self, *requests: Request, control: Control = "centralized") -> list[Any]:
+        if _distributed(control):
+            _check(len(requests), requests)
+            done = await self._by_votes(lambda: self._all(len(requests), requests))
+        else:
+            done = await self.some(len(requests), *requests)
+        return [one.value for one in done]
 
     async def alternative(self, *requests: Request) -> Success:
         return (await self.some(1, *requests, more=False))[0]
@@ -83,6 +100,9 @@ class AsyncWays(_Whole):
 
     async def _wholly(self, act: Callable[[], Awaitable[R]]) -> R:
         return await act()
+
+    async def _by_votes(self, act: Callable[[], Awaitable[R]]) -> R:
+        raise BadRequest(_NOT_ALONE)
 
     async def _all(self, r: int, requests: Sequence[Request]) -> list[Success]:
         sent = self.pcast(*requests)
@@ -135,6 +155,18 @@ def judged(r: int, requests: Sequence[Request], replies: Sequence[Reply]) -> lis
         else:
             raise reply.error
     return found.done
+
+
+_NOT_ALONE = (
+    "control='distributed' inside of a transaction, or of a method: the root of that decides. Leave it out; it is for "
+    "an atomic of a client that is a transaction of its own"
+)
+
+
+def _distributed(control: object) -> bool:
+    if control not in ("centralized", "distributed"):
+        raise BadRequest(f"control={control!r:.40}: 'centralized' or 'distributed'")
+    return control == "distributed"
 
 
 def _check(r: int, requests: Sequence[Request]) -> None:

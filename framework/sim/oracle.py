@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 from framework.sim import oracle_crash, oracle_stop, oracle_tran, oracle_whole
 from framework.sim.oracle_replay import Replay, crashed
-from framework.sim.oracle_tran import TRAN, decided
+from framework.sim.oracle_tran import TRAN
 from framework.sim.oracle_views import named
 from framework.sim.verdict import Group, Performed, Place, Verdict, satisfied
 from framework.trace.files import Trace
@@ -117,6 +117,8 @@ class Oracle(Replay):
             self.of_invocation[invocation] = self.of_invocation.get(invocation, 0) | bit
             if r.tran:
                 self.of_tran[r.tran] = self.of_tran.get(r.tran, 0) | bit
+                if oracle_tran.decided(invocation) == r.tran:
+                    self.parts_of.setdefault(r.tran, set()).add(invocation)
                 if caller.invocation == r.tran:
                     self.roots.add(r.sid)
             if footprint.readonly:
@@ -156,8 +158,6 @@ class Oracle(Replay):
             self.blame("A7", f"{place.name} performed {invocation} before it had a state")
         instance = Performed(r.sid, group, invocation, r.footprint, r.i)
         instance.cid, instance.way, instance.at = r.cid, r.way, r.at
-        if place.object == TRAN and r.footprint is not None:
-            self.outcomes.setdefault(decided(invocation), r.footprint.method == "commit")
         held = self._held_kin(instance, place) if group.tran else []
         instance.joined = bool(held)
         instance.passed_over = r.cancelled and self._is_passed_over(instance)
@@ -172,6 +172,8 @@ class Oracle(Replay):
                 instance.knows |= group.bits[name]
         place.performed.append(instance)
         place.by_invocation[invocation] = instance
+        if place.object == TRAN and (found := oracle_tran.outcome(self, place, instance)) is not None:
+            self.outcomes.setdefault(*found)
         since = place.agreed.get(r.group, r.i)
         if r.i > since + 1:
             place.waited.append((instance, since, r.view))
@@ -189,7 +191,9 @@ class Oracle(Replay):
         assert instance.group is not None
         here = self.places.get(named(f"{TRAN}@{self.life[0]}", self.life[1]))
         told = here.by_invocation.get(f"{instance.tran}.0") if here is not None and instance.group.tran else None
-        return told is not None and told.footprint is not None and told.footprint.method == "abort"
+        if told is None or told.footprint is None or self.outcomes.get(instance.tran) is True:
+            return False
+        return told.footprint.method == "abort"
 
     def _check_before(
         self, view: int, instance: Performed, group: Group, place: Place, held: Sequence[Performed]

@@ -1,7 +1,7 @@
 """Rules about transactions, from the definitions: all or nothing, and as if one after the other.
 
 - T1 one outcome: all replicas of tran that delivered an outcome of a transaction first delivered the same one; also
-  those that crashed right after.
+  those that crashed right after. Where the parts of a transaction decide, the last of their votes is an outcome.
 - T2 atomicity: of a transaction that is committed, all that ended well at a replica is committed there; of one that is
   aborted, nothing is, on any replica. What is part of a callee that was undone, or failed, is undone with it.
 - T3 isolation: the graph of conflicts between committed transactions, over all objects and replicas, has no cycle: they
@@ -29,13 +29,29 @@ def judge(run: Facts) -> None:
 
 def _one_outcome(run: Facts) -> None:
     found: dict[str, tuple[bool, str]] = {}
+    here: dict[str, set[str]] = {place.name: set() for place in run.places.values()}
     for place in run.places.values():
         for instance in place.performed if place.object == TRAN else ():
-            assert instance.footprint is not None
-            name, commit = decided(instance.invocation), instance.footprint.method == "commit"
+            name, commit = outcome(run, place, instance) or ("", False)
+            if not name or name in here[place.name]:
+                continue  # it is known here
+            here[place.name].add(name)
             first, where = found.setdefault(name, (commit, place.name))
             if first != commit:
                 run.blame("T1", f"{name} is {_word(first)} at {where} and {_word(commit)} at {place.name}")
+
+
+def outcome(run: Facts, place: Place, instance: Performed) -> tuple[str, bool] | None:
+    """What is decided by this instance of tran: a transaction, or a part of one, and whether it is committed. A vote
+    decides if it is the last one at this replica."""
+    assert instance.footprint is not None
+    name = decided(instance.invocation)
+    if instance.footprint.method != "vote":
+        return name, instance.footprint.method == "commit"
+    whole = decided(name)
+    votes = [place.by_invocation.get(f"{part}.0") for part in run.parts_of[whole]]
+    cast = [place.performed.index(v) for v in votes if v is not None]
+    return (whole, True) if len(cast) == len(votes) and max(cast) == place.performed.index(instance) else None
 
 
 def decided(invocation: str) -> str:

@@ -49,6 +49,7 @@ class Shape(msgspec.Struct, frozen=True):
     wide: float = 0.6  # how likely an instance makes (another) call
     transactions: float = 0.0  # share of the acts of clients that are in a transaction; 0: nothing is
     lone: float = 0.0  # with transactions: share of the reads of clients outside of them that go to one replica
+    votes: float = 0.0  # share of the transactions of clients that are one call, and decided by its parts
 
 
 class Kindred(msgspec.Struct, frozen=True):
@@ -73,6 +74,7 @@ class Act(msgspec.Struct, frozen=True):
     pause: float  # before it
     tran: int = 0  # of a client: which of its transactions it is a part of, from 1 on
     decide: str = ""  # it ends this transaction: "commit" or "abort"
+    votes: bool = False  # it is all of its transaction, and its parts decide
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -139,13 +141,15 @@ class Program:
         count = 0
         while acts:
             many = chance.randint(1, 4) if chance.random() < self.shape.transactions else 0
+            votes = bool(many and self.shape.votes and acts[0].kind != "oneway" and chance.random() < self.shape.votes)
+            many = 1 if votes else many
             taken, acts = acts[: many or 1], acts[many or 1 :]
             if not many and self.shape.lone and chance.random() < self.shape.lone:
                 taken = [self._at_one(chance, taken[0])]
             if many:
                 count += 1
                 pause = min(a.pause for a in taken)
-                taken = [_part_of(a, count) for a in taken]
+                taken = [msgspec.structs.replace(_part_of(a, count), votes=votes) for a in taken]
                 taken[0] = msgspec.structs.replace(taken[0], pause=pause)
                 word = "abort" if chance.random() < 0.15 else "commit"
                 taken.append(Act("sync", "mcast", (), DREC, chance.uniform(0.0, 2.0), count, word))
@@ -299,6 +303,7 @@ def random_shape(seed: str, fixed: dict[str, object], changing: bool = False) ->
         drawn |= {"transactions": Random(f"{seed}/transactions").choice([0.1, 0.4, 0.8]), "partial": False}
         if int(seed) >= 1000:  # those before are as they were when tests began to name them
             drawn |= {"lone": Random(f"{seed}/lone").choice([0.0, 0.5, 0.9])}
+            drawn |= {"votes": Random(f"{seed}/votes").choice([0.0, 0.5, 0.9])}
         fixed = {name: value for name, value in fixed.items() if name != "transactions"}
     drawn.update(fixed)
     return msgspec.convert(drawn, Shape)

@@ -277,6 +277,7 @@ class ClientRunner(Runner):
             self._bring(self.homes[call], before),
             min(done, call),
             tran=self.trans.number(act),
+            votes=act.votes,
         )
         if act.decide:
             commit = self.trans.is_good(act)

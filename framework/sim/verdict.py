@@ -180,6 +180,7 @@ class Facts:
         self.stopped: dict[Life, Record] = {}
         self.fallen: set[str] = set()  # objects of which all replicas that had a state departed at once
         self.of_tran: dict[str, int] = {}  # bits of what is part of each transaction
+        self.parts_of: dict[str, set[str]] = {}  # what the root of each transaction called itself
         self.roots: set[str] = set()  # instances that have called parts of their own transaction
         self.outcomes: dict[str, bool] = {}  # is it committed? By what was decided on: a transaction, or a part of one
         self.heard: dict[tuple[Life, Life], list[tuple[int, int]]] = {}  # by receiver and sender: arrived, sent as

@@ -59,6 +59,8 @@ class Recorder:
     def effect(self, effect: AnyEffect, now: float) -> None:
         if type(effect) is Installed:
             self.view = effect.view.version
+        if type(effect) is Received and effect.group is None:
+            return  # it never left its node: no message of the group
         make = _MAKERS.get(type(effect))
         if make is not None:
             self.write(now, **make(effect))

@@ -24,7 +24,7 @@ def test_an_outcome_that_finds_no_tran_with_a_state_is_sent_when_there_is_one(co
 
     com.step(Begin("c", 1, 5.0), 0.0)
     with monkeypatch.context() as patch:
-        patch.setattr("framework.com.tran.present", nobody)
+        patch.setattr("framework.com.deciding.present", nobody)
         com.step(Veto(NAME, "enough"), 1.0)
         com.step(Tick(), 2.0)
     assert NAME not in com.trans.outcomes

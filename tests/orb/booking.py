@@ -92,8 +92,9 @@ class Chooser(Object):
     def choose(self, way: str, key: str, one: int, two: int) -> list[str]:
         self.asked += 1
         a, b = (self.orb.object(name).add.request(key, amount) for name, amount in (("a", one), ("b", two)))
-        if way == "atomic":
-            return [str(value) for value in self.orb.atomic(a, b)]
+        if way in ("atomic", "distributed"):
+            control = "distributed" if way == "distributed" else "centralized"
+            return [str(value) for value in self.orb.atomic(a, b, control=control)]
         if way == "alternative":
             return [self.orb.alternative(a, b).object]
         return [one.object for one in self.orb.some(1, a, b)]

@@ -54,6 +54,43 @@ def test_atomic_is_all_of_them_or_none(play):
     play(act)
 
 
+def test_atomic_may_be_decided_by_the_objects_themselves(play):
+    """P1 §2.4: distributed control. The same results, and the same when one fails."""
+
+    async def act(c, orb):
+        assert await orb.atomic(*adds(orb, 1, 2, 3), control="distributed") == [1, 2, 3]
+        with pytest.raises(RemoteError, match="too much"):
+            await orb.atomic(*adds(orb, 1, BAD, 3), control="distributed")
+        for name, value in zip("abc", (1, 2, 3), strict=True):
+            await rows(c, name, {"k": value})
+        assert await orb.atomic(*adds(orb, 1), control="distributed") == [2]
+        await rows(c, "a", {"k": 2})
+
+        def work():
+            with connect(c.config.address("n2")) as mine:
+                assert mine.atomic(*adds(mine, 1, 2), control="distributed") == [3, 4]
+
+        await asyncio.to_thread(work)
+
+    play(act)
+
+
+def test_a_conflict_makes_it_wait_and_not_fail(play):
+    """Many that want the same keys, in any order of objects: all of them happen, however often one gives way."""
+
+    async def act(c, orb):
+        async def one(n):
+            names = ("a", "b") if n % 2 else ("b", "a")
+            await orb.atomic(*(orb.object(name).put.request("k", n) for name in names), control="distributed")
+
+        await asyncio.gather(*(one(n) for n in range(20)))
+        a, b = [await orb.object(name).get("k") for name in "ab"]
+        assert a == b
+        await rows(c, "a", {"k": a})
+
+    play(act)
+
+
 def test_alternative_is_the_first_that_succeeds_and_no_other(play):
     async def act(c, orb):
         assert await orb.alternative(*adds(orb, BAD, 2, 3)) == ("b", 2)
@@ -136,5 +173,14 @@ def test_what_cannot_be_meant_is_refused(play):
                 await orb.some(r, *adds(orb, 1, 2))
         with pytest.raises(BadRequest, match="takes requests"):
             await orb.atomic(booking.Ledger, 5)
+        with pytest.raises(BadRequest, match="takes requests"):
+            await orb.atomic(booking.Ledger, 5, control="distributed")
+        with pytest.raises(BadRequest, match="control='none': 'centralized' or 'distributed'"):
+            await orb.atomic(*adds(orb, 1, 2), control="none")
+        with pytest.raises(BadRequest, match="the root of that decides"):
+            async with orb.transaction():
+                await orb.atomic(*adds(orb, 1, 2), control="distributed")
+        with pytest.raises(RemoteError, match="the root of that decides"):
+            await orb.object("chooser").choose("distributed", "k", 1, 2)
 
     play(act)

@@ -1,7 +1,10 @@
 """P1 §2.4-2.5 and P0 §5: dependent and independent instantiation, atomic computation, commit and abort (P3 §2.2)."""
 
-from framework.com.events import Begin, Decide, Ended, Prepared
+import pytest
+
+from framework.com.events import Begin, Decide, Ended, Prepared, Received
 from framework.com.receipt import CREC, SREC
+from framework.errors import BadRequest
 from framework.ids import Invocation
 
 from .stage import Stage
@@ -164,3 +167,92 @@ def messages(transactions: bool) -> dict[str, int]:
 def test_a_call_that_invokes_nobody_costs_nothing_more() -> None:
     """The same messages, frames and effects with transactions as without."""
     assert messages(True) == messages(False)
+
+
+# distributed control: each participant tells all others (P1 §2.4)
+
+
+def both(s: Stage, *names: str) -> None:
+    """A client's transaction that is one pcast, decided on by its parts."""
+    s.do("n1", Begin("T", 9, 1000.0))
+    t = s.client("T", "n1")
+    s.submit(t.node, t.event("car.book hotel.book", "sync", CREC, tran=9, votes=True), list(names))
+
+
+def outcomes(s: Stage) -> list[bool | None]:
+    found = (s.com(n).trans.outcomes.get(NAME) for n in ("n1", "n2", "n3"))
+    return [None if o is None else o.commit for o in found]
+
+
+def test_when_all_parts_have_ended_well_it_is_committed_without_its_root() -> None:
+    """The node of the client says nothing any more once the requests have left."""
+    s = travel()
+    both(s, "car", "hotel")
+    s.hold("n1->n2", "n1->n3")
+    s.instance("car", "car@n2").commit()
+    s.instance("hotel", "hotel@n2").commit()
+    assert ended(s) == {}
+    s.instance("hotel", "hotel@n3").commit()
+    s.release()
+    assert outcomes(s) == [True, True, True]
+    assert ended(s) == {"car": [True], "hotel": [True, True]}
+    s.do("n1", Decide("T", 50, 9, True))
+    answer = next(e for _, e in s.heard if isinstance(e, Received) and e.call == 50)
+    assert [r.body for r in answer.responses] == [b"commit"]
+    assert s.finish().violations == []
+
+
+def test_a_part_that_fails_aborts_all() -> None:
+    s = travel()
+    both(s, "car", "hotel")
+    s.instance("car", "car@n2").commit()
+    s.instance("hotel", "hotel@n2").abort()
+    s.instance("hotel", "hotel@n3").abort()
+    assert outcomes(s) == [False, False, False]
+    assert ended(s) == {"car": [False], "hotel": [False, False]}
+    assert s.finish().violations == []
+
+
+def test_an_abort_before_the_last_vote_counts_everywhere() -> None:
+    """Votes and an abort that cross: one order at all replicas of tran."""
+    for first in ("vote", "abort"):
+        s = travel()
+        both(s, "car", "hotel")
+        s.instance("car", "car@n2").commit()
+        s.instance("hotel", "hotel@n2").commit()
+        s.hold("n3->n1", "n1->n3")
+        if first == "vote":
+            s.instance("hotel", "hotel@n3").commit()
+        s.com("n1").trans.abort(NAME, "somebody else")
+        s.tick(1.0)
+        if first == "abort":
+            s.instance("hotel", "hotel@n3").commit()
+        s.release()
+        s.tick(20.0)
+        (commit,) = set(outcomes(s))
+        assert set(ended(s)["hotel"]) == set(ended(s)["car"]) == {commit}
+        assert s.finish().violations == []
+
+
+def test_who_asks_after_the_last_vote_is_told_that_it_is_committed() -> None:
+    s = travel()
+    both(s, "car", "hotel")
+    s.instance("car", "car@n2").commit()
+    s.instance("hotel", "hotel@n2").commit()
+    s.instance("hotel", "hotel@n3").commit()
+    s.client("T", "n3")
+    s.do("n3", Decide("T", 50, 9, False))
+    answer = next(e for _, e in s.heard if isinstance(e, Received) and e.call == 50)
+    assert [r.body for r in answer.responses] == [b"commit"]
+    assert outcomes(s) == [True, True, True]
+    assert s.finish().violations == []
+
+
+def test_nothing_else_belongs_to_what_its_parts_decide_on() -> None:
+    s = travel()
+    both(s, "car", "hotel")
+    t = s.client("T", "n1")
+    with pytest.raises(BadRequest, match="T/9 is decided by its parts"):
+        s.do("n1", t.event("car.look", "sync", SREC, tran=9))
+    with pytest.raises(BadRequest, match="whole of a client's transaction"):
+        s.do("n1", t.event("car.look", "sync", SREC, votes=True))

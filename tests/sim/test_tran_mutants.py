@@ -10,6 +10,8 @@ from .tran_mutants import TRAN_MUTANTS
 #: Where to look: links that are slow, and many seeds; what needs more has a level and seeds of its own.
 USUAL: tuple[Level, range] = ("links", range(60))
 WHERE: dict[str, tuple[Level, range]] = {
+    "votes have no order": ("links", range(1000, 1100)),
+    "one vote is enough": ("links", range(1000, 1060)),
     "who joins what is held passes whoever comes before it": ("all", range(114, 115)),
 }
 

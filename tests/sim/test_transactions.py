@@ -50,3 +50,21 @@ def test_both_outcomes_happen() -> None:
     ]
     assert methods.count("commit") > 5
     assert methods.count("abort") > 1
+
+
+def test_where_the_parts_decide_both_outcomes_happen() -> None:
+    """Distributed control: votes that make a commit, and votes that come to nothing."""
+    made = run(1008, Options({"transactions": True}, "all"))
+    parts, votes, aborted = {}, {}, set()
+    for r in [r for t in made.traces for r in t.records]:
+        if r.event == "send" and r.tran:
+            parts.setdefault(r.tran, set()).update(name for name, _ in r.parts)
+        elif r.event == "deliver" and r.replica.startswith("tran@") and r.footprint is not None:
+            name = r.footprint.keys[0][0]
+            if r.footprint.method == "vote":
+                votes.setdefault((r.replica, name), set()).add(r.invocation)
+            elif r.footprint.method == "abort":
+                aborted.add(name)
+    whole = {name for (_, name), cast in votes.items() if len(cast) == len(parts[name])}
+    assert len(whole - aborted) > 2
+    assert {name for _, name in votes} - whole

@@ -5,7 +5,8 @@ from typing import Any
 from framework.com.ahead import Ahead
 from framework.com.outcome import Outcome
 from framework.com.tran import Trans
-from framework.com.view import Directory
+from framework.com.view import VOTE, Directory
+from framework.com.votes import Votes
 from framework.ids import TRAN
 
 from .mutants import Mutant
@@ -21,6 +22,14 @@ def _not_held(self: Ahead, slot: str) -> Any:
 
 def _unordered(self: Directory, dests: Any, parts: Any, real: Any = Directory.needs_agreement) -> bool:
     return bool(real(self, dests, parts)) and parts[0].object != TRAN
+
+
+def _votes_unordered(self: Directory, dests: Any, parts: Any, real: Any = Directory.needs_agreement) -> bool:
+    return bool(real(self, dests, parts)) and parts[0].footprint.method != VOTE
+
+
+def _one_is_enough(self: Votes, part: Any, wanted: int, request: Any, real: Any = Votes.cast) -> Any:
+    return real(self, part, 1, request)
 
 
 def _no(*_: Any) -> bool:
@@ -41,6 +50,8 @@ TRAN_MUTANTS: dict[str, Mutant] = {
     "what is held keeps nobody out": (Ahead, "_busy", _not_held),
     "who joins what is held passes whoever comes before it": (Ahead, "waits", _nothing),
     "outcomes have no order": (Directory, "needs_agreement", _unordered),
-    "a client commits before all have answered": (Trans, "_is_silent", _no),
+    "a client commits before all have answered": (Trans, "_is_open", _no),
+    "votes have no order": (Directory, "needs_agreement", _votes_unordered),
+    "one vote is enough": (Votes, "cast", _one_is_enough),
     "nobody gives way, and nobody aborts for others": (Trans, "abort", _none),
 }
