@@ -24,7 +24,6 @@ from framework.analytics.tables import Tables
 from framework.footprint import AGAINST
 
 MOST_ROUNDS = 40
-_ENDLESS = 9_000_000_000_000_000_000
 
 
 class Reached(msgspec.Struct):
@@ -43,7 +42,7 @@ def edges(tables: Tables, answers: DataFrame) -> DataFrame:
         F.col("start_i").alias("since"), F.col("start_at").alias("at"),
     )  # fmt: skip
     responses = answers.where("done_end_i is not null and status != 'OutcomeUnknown'").select(
-        F.col("done_sid").alias("src"), F.lit(_ENDLESS).alias("upto"), F.col("sid").alias("dst"),
+        F.col("done_sid").alias("src"), F.col("done_end_i").alias("upto"), F.col("sid").alias("dst"),
         F.col("i").alias("since"), "at",
     )  # fmt: skip
     return requests.unionByName(responses).unionByName(moved(tables).drop("reads"))

@@ -49,16 +49,13 @@ def _voted(rows: DataFrame, tables: Tables) -> DataFrame:
     return whole.select("node", "place", "name", "order", F.lit(True).alias("commit"))
 
 
-def aborted(tables: Tables) -> DataFrame:
-    """Names of transactions, and of parts, that were aborted."""
-    return told(tables).where("not commit").select("name").distinct()
-
-
 def lost(rows: DataFrame, tables: Tables) -> DataFrame:
-    """With ``lost``: part of a transaction that was aborted. Nobody but its kin has seen it, so it has no place."""
-    gone = F.broadcast(aborted(tables).select(F.col("name").alias("tran"), F.lit(True).alias("gone_")))
-    found = rows.join(gone, "tran", "left")
-    return found.withColumn("lost", (F.col("tran") != "") & F.coalesce("gone_", F.lit(False))).drop("gone_")
+    """With ``lost``: part of a transaction that was aborted, or of a part that was undone alone. Nobody but its kin has
+    seen it, so it has no place."""
+    parts = rows.where("tran != ''").select("invocation", "tran").distinct()
+    gone = _fates(parts, tables).where("not fate").select("invocation", "tran", F.lit(True).alias("gone_"))
+    found = rows.join(F.broadcast(gone), ["invocation", "tran"], "left")
+    return found.withColumn("lost", F.coalesce("gone_", F.lit(False))).drop("gone_")
 
 
 def passed_over(tables: Tables) -> DataFrame:

@@ -247,9 +247,12 @@ class Trans:
         self.open[name] = event.deadline
 
     def decide(self, event: Decide, now: float) -> None:
-        """For a client. It commits when each object that it called has answered, as an instance does."""
+        """For a client. It commits when each object that it called has answered, as an instance does. Only where
+        it began is that known."""
         self._check_on()
         name = Invocation(event.client, (event.tran,))
+        if event.commit and name not in self.open and name not in self.outcomes:
+            event = msgspec.structs.replace(event, commit=False, why=event.why or "the node where it began was lost")
         session = self.com.calls.sessions.get(event.client)
         if event.commit and session is not None and name in self.votes.here and name in self.outcomes:
             answer = Answer(self.at, "ok", self.outcomes[name].told)

@@ -205,26 +205,30 @@ class Face:
 
     # ucast, mcast, pcast; srec, crec, drec, quorum
 
-    def ucast(self, request: Request, to: str | None = None) -> Any:
-        """One request, one replica. The receipt is taken later."""
-        return self._transmit((request,), "ucast", None if to is None else (to,))
+    def ucast(self, request: Request, to: str | None = None, independent: bool = False) -> Any:
+        """One request, one replica. The receipt is taken later. ``independent``: a transaction of its own."""
+        return self._transmit((request,), "ucast", None if to is None else (to,), independent)
 
-    def mcast(self, request: Request, to: Sequence[str] | None = None) -> Any:
+    def mcast(self, request: Request, to: Sequence[str] | None = None, independent: bool = False) -> Any:
         """One request, many replicas: all, or those named."""
-        return self._transmit((request,), "mcast", to)
+        return self._transmit((request,), "mcast", to, independent)
 
-    def pcast(self, *requests: Request) -> Any:
+    def pcast(self, *requests: Request, independent: bool = False) -> Any:
         """Different requests to different objects in one act; each goes to all replicas of its object."""
-        return self._transmit(requests, "pcast", None)
+        return self._transmit(requests, "pcast", None, independent)
 
-    def _transmit(self, requests: Sequence[Request], way: Transmission, to: Sequence[str] | None) -> Any:
+    def _transmit(
+        self, requests: Sequence[Request], way: Transmission, to: Sequence[str] | None, independent: bool
+    ) -> Any:
         for request in requests:
             if not isinstance(request, Request):
                 raise inputs.no_request(request, way)
         if len(requests) != 1:
             inputs.one_of_each([r.object for r in requests])
         places = () if to is None else inputs.replicas(to, requests[0].object, way)
-        act = Act("async", tuple(r.ask(places) for r in requests), way, None, False, None)
+        act = Act(
+            "async", tuple(r.ask(places) for r in requests), way, None, False, None, independent=bool(independent)
+        )
         return self._send(act, lambda number: Sent(number, requests))
 
     def srec(self, sent: Sent, source: str | None = None, timeout: float | None = None) -> Any:

@@ -267,7 +267,7 @@ class Oracle(Replay):
         if instance is None or instance.answered is not None:
             self.blame("A1", f"{r.node} record {r.i}: {r.sid} is prepared but is not running")
             return
-        instance.prepared = r
+        instance.prepared, instance.said = r, instance.knows
 
     def _end(self, r: Record) -> None:
         instance = self.callers.get(r.sid)
@@ -297,7 +297,7 @@ class Oracle(Replay):
                 continue  # torn; or an answer without the reply, which brings nothing
             if told.committed != (status == "ok"):
                 self.blame("A4", f"{r.sid} got {status!r} of {r.group} from {place.name}, committed: {told.committed}")
-            caller.knows |= done.knows
+            caller.knows |= done.said if told is done.prepared else done.knows
         if r.complete:
             self._acknowledge(r, group)
         if r.client:

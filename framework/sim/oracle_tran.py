@@ -5,7 +5,8 @@
 - T2 atomicity: of a transaction that is committed, all that ended well at a replica is committed there; of one that is
   aborted, nothing is, on any replica. What is part of a callee that was undone, or failed, is undone with it.
 - T3 isolation: the graph of conflicts between committed transactions, over all objects and replicas, has no cycle: they
-  could have been performed one after the other.
+  could have been performed one after the other. A read that went to some of the replicas only, as a client may wish,
+  says nothing about the others: it is no part of the graph (docs/transactions.md).
 - No slot stays taken: whatever is held at the end shows as A8 (it never ended).
 
 A call that nobody waits for (one-way), or that is declared so, is a transaction of its own (P1 §2.4: independent
@@ -99,19 +100,28 @@ def _ended_well(instance: Performed) -> bool:
 def _isolated(run: Facts) -> None:
     after: dict[str, dict[str, str]] = {}  # transaction -> those that come after it, and where
     for place in _judged(run):
-        _conflicts(place, after)
+        _conflicts(run, place, after)
     cycle = _cycle(after)
     if cycle:
         told = "; ".join(f"{a} before {b} at {after[a][b]}" for a, b in zip(cycle, [*cycle[1:], cycle[0]], strict=True))
         run.blame("T3", f"no order of these transactions explains the run: {told}")
 
 
-def _conflicts(place: Place, after: dict[str, dict[str, str]]) -> None:
-    done = [p for p in place.performed if p.ended is not None and p.ended.committed]
+def _conflicts(run: Facts, place: Place, after: dict[str, dict[str, str]]) -> None:
+    done = [p for p in place.performed if p.ended is not None and p.ended.committed and not _is_lone(run, place, p)]
     for n, later in enumerate(done):
         for earlier in done[:n]:
             if earlier.tran != later.tran and place.conflict(earlier.footprint, later.footprint):
                 after.setdefault(earlier.tran, {}).setdefault(later.tran, place.name)
+
+
+def _is_lone(run: Facts, place: Place, instance: Performed) -> bool:
+    """A read that did not go to all replicas of its object that were there."""
+    group = instance.group
+    if instance.changes or group is None:
+        return False
+    there = {r for r in run.objects[place.object].replicas if r.partition("@")[2] in run.views.members[group.view]}
+    return not there <= group.dests
 
 
 def _cycle(after: dict[str, dict[str, str]]) -> list[str]:

@@ -75,7 +75,7 @@ class Performed:
 
     __slots__ = (
         "acted", "at", "cid", "ended", "footprint", "group", "invocation", "joined", "knows", "passed_over", "prepared",
-        "reads", "sid", "start", "way",
+        "reads", "said", "sid", "start", "way",
     )  # fmt: skip
 
     def __init__(self, sid: str, group: Group | None, invocation: str, footprint: Footprint | None, start: int) -> None:
@@ -92,6 +92,7 @@ class Performed:
         self.prepared: Record | None = None  # it has been answered, and is held
         self.ended: Record | None = None
         self.knows = 0
+        self.said = 0  # what it knew when it was answered, if that was before its end: it may have voted since
         self.reads = 0
         self.acted = False
 
@@ -248,9 +249,9 @@ class Facts:
         return self.outcomes.get(tran)
 
     def lost(self, instance: Performed) -> bool:
-        """Was it part of a transaction that was aborted? Then it leaves no trace (A4), and nobody but its own kin has
-        seen it, because it was held; so nothing is before or after it."""
-        return bool(instance.group and instance.group.tran) and self.outcomes.get(instance.tran) is False
+        """Was it part of a transaction that was aborted, or of a part that was undone alone? Then it leaves no trace
+        (A4), and nobody but its own kin has seen it, because it was held; so nothing is before or after it."""
+        return bool(instance.group and instance.group.tran) and self.fate(instance) is False
 
     @property
     def fallen_back(self) -> bool:

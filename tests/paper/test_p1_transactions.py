@@ -169,6 +169,21 @@ def test_a_call_that_invokes_nobody_costs_nothing_more() -> None:
     assert messages(True) == messages(False)
 
 
+def test_only_the_node_where_it_began_commits() -> None:
+    """Another one does not know whether all have answered: unknown means abort. And who asks again is told the same."""
+    s = travel()
+    s.do("n1", Begin("T", 9, 1000.0))
+    t = s.client("T", "n1")
+    s.submit(t.node, t.event("car.book", "sync", SREC, tran=9), ["car"])
+    s.instance("car", "car@n2").commit()
+    for call in (50, 51):
+        s.do("n3", Decide("T", call, 9, True))
+        answer = next(e for _, e in s.heard if isinstance(e, Received) and e.call == call)
+        assert [r.body for r in answer.responses] == [b"abort the node where it began was lost"]
+    assert ended(s) == {"car": [False]}
+    assert s.finish().violations == []
+
+
 # distributed control: each participant tells all others (P1 §2.4)
 
 
