@@ -41,7 +41,9 @@ _JSON_FIELDS = TRACE_FIELDS | {
     "received": "array<array<string>>",
     "_corrupt": "string",
 }
-_DEFAULTS: dict[str, object] = {"no": -1, "entries": 0, "complete": True, "committed": True, "performed": 0}
+_DEFAULTS: dict[str, object] = {
+    "no": -1, "entries": 0, "complete": True, "committed": True, "performed": 0, "cancelled": False,
+}  # fmt: skip
 
 
 def ddl(fields: dict[str, str]) -> str:
