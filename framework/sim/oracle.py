@@ -116,11 +116,7 @@ class Oracle(Replay):
             self.kinds[invocation] = r.kind
             self.of_invocation[invocation] = self.of_invocation.get(invocation, 0) | bit
             if r.tran:
-                self.of_tran[r.tran] = self.of_tran.get(r.tran, 0) | bit
-                if oracle_tran.decided(invocation) == r.tran:
-                    self.parts_of.setdefault(r.tran, set()).add(invocation)
-                if caller.invocation == r.tran:
-                    self.roots.add(r.sid)
+                oracle_tran.part(self, r, invocation, bit, caller)
             if footprint.readonly:
                 caller.reads |= bit
             else:
@@ -191,9 +187,8 @@ class Oracle(Replay):
         assert instance.group is not None
         here = self.places.get(named(f"{TRAN}@{self.life[0]}", self.life[1]))
         told = here.by_invocation.get(f"{instance.tran}.0") if here is not None and instance.group.tran else None
-        if told is None or told.footprint is None or self.outcomes.get(instance.tran) is True:
-            return False
-        return told.footprint.method == "abort"
+        aborted = told is not None and told.footprint is not None and told.footprint.method == "abort"
+        return aborted and self.outcomes.get(instance.tran) is not True
 
     def _check_before(
         self, view: int, instance: Performed, group: Group, place: Place, held: Sequence[Performed]

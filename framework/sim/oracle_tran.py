@@ -16,6 +16,7 @@ instantiation). So is each call of a client outside of a transaction.
 from collections.abc import Sequence
 
 from framework.sim.verdict import Facts, Performed, Place
+from framework.trace.record import Record
 
 TRAN = "tran"
 
@@ -53,6 +54,15 @@ def outcome(run: Facts, place: Place, instance: Performed) -> tuple[str, bool] |
     votes = [place.by_invocation.get(f"{part}.0") for part in run.parts_of[whole]]
     cast = [place.performed.index(v) for v in votes if v is not None]
     return (whole, True) if len(cast) == len(votes) and max(cast) == place.performed.index(instance) else None
+
+
+def part(run: Facts, r: Record, invocation: str, bit: int, caller: Performed) -> None:
+    """A message that is part of a transaction was sent."""
+    run.of_tran[r.tran] = run.of_tran.get(r.tran, 0) | bit
+    if decided(invocation) == r.tran:
+        run.parts_of.setdefault(r.tran, set()).add(invocation)
+    if caller.invocation == r.tran:
+        run.roots.add(r.sid)
 
 
 def decided(invocation: str) -> str:
