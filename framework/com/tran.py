@@ -66,7 +66,7 @@ class Trans:
         self.open: dict[Invocation, float] = {}  # of clients whose home this is, and until when
         self._ends: dict[Invocation, Decide] = {}  # of clients: to be decided when all that was called has answered
         self.deciding = Deciding(com)
-        self.votes = Votes()
+        self.votes = Votes(com.directory.roots)
         self._asked: set[Invocation] = set()  # this node has asked for these to be aborted
         self._since: dict[Invocation, float] = {}  # for how long something is held
         self.deadlock = Deadlock(com, self)

@@ -9,16 +9,19 @@ The root hears of the outcome as everybody else. That is one message delay less 
 then decided; but each replica of each part sends to all nodes, not the root alone.
 """
 
+from collections.abc import Collection
+
 from framework.com.caller import Caller
 from framework.com.events import Submit
 from framework.com.messages import Request
 from framework.com.outcome import DECIDES
 from framework.errors import BadRequest
-from framework.ids import Invocation
+from framework.ids import Invocation, ObjectName
 
 
 class Votes:
-    def __init__(self) -> None:
+    def __init__(self, voters: Collection[ObjectName]) -> None:
+        self._voters = voters
         self.here: set[Invocation] = set()  # transactions of clients whose home this is that are decided by votes
         self._cast: dict[Invocation, dict[Invocation, Request | None]] = {}  # by transaction and part
 
@@ -26,6 +29,9 @@ class Votes:
         """Nothing else may belong to a transaction whose parts decide: nobody would ask it."""
         if event.votes and (not event.tran or event.kind == "oneway"):
             raise BadRequest("distributed control is for a call that is the whole of a client's transaction")
+        silent = [p.object for p in event.parts if p.object not in self._voters] if event.votes else ()
+        if silent:
+            raise BadRequest(f"{silent[0]} takes no part in transactions, so it has no vote: leave control= out")
         if not event.tran or not isinstance(event.caller, str):
             return
         name = Invocation(event.caller, (event.tran,))

@@ -98,6 +98,9 @@ def test_a_method_that_wants_all_or_nothing_is_refused_what_could_not_be_undone(
             await getattr(orb.object("kept"), method)("atomic", "k", 5, 5)
         with pytest.raises(BadRequest, match="takes no part in transactions"):
             await orb.atomic(orb.object("a").add.request("k", 5), orb.object("b").add.request("k", 5))
+        looks = orb.object("a").add.request("k", 5), orb.object("b").get.request("k")
+        with pytest.raises(BadRequest, match="b takes no part in transactions, so it has no vote"):
+            await orb.atomic(*looks, control="distributed")
         assert await orb.object("a").get("k") == 0
         assert await orb.object("b").get("k") == 0
 
