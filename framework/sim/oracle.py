@@ -186,9 +186,7 @@ class Oracle(Replay):
         not performed. What others it conflicts with or precedes do not matter then: nothing is delivered (§2)."""
         assert instance.group is not None
         here = self.places.get(named(f"{TRAN}@{self.life[0]}", self.life[1]))
-        told = here.by_invocation.get(f"{instance.tran}.0") if here is not None and instance.group.tran else None
-        aborted = told is not None and told.footprint is not None and told.footprint.method == "abort"
-        return aborted and self.outcomes.get(instance.tran) is not True
+        return here is not None and bool(instance.group.tran) and oracle_tran.is_aborted(self, here, instance.tran)
 
     def _check_before(
         self, view: int, instance: Performed, group: Group, place: Place, held: Sequence[Performed]

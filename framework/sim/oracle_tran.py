@@ -56,6 +56,16 @@ def outcome(run: Facts, place: Place, instance: Performed) -> tuple[str, bool] |
     return (whole, True) if len(cast) == len(votes) and max(cast) == place.performed.index(instance) else None
 
 
+def is_aborted(run: Facts, place: Place, name: str) -> bool:
+    """Has this replica of tran heard an abort, and not all votes before it?"""
+    told = place.by_invocation.get(f"{name}.0")
+    if told is None or told.footprint is None or told.footprint.method != "abort":
+        return False
+    votes = [place.by_invocation.get(f"{part}.0") for part in run.parts_of.get(name, ())]
+    before = place.performed[: place.performed.index(told)]
+    return not votes or not all(v is not None and v in before for v in votes)
+
+
 def part(run: Facts, r: Record, invocation: str, bit: int, caller: Performed) -> None:
     """A message that is part of a transaction was sent."""
     run.of_tran[r.tran] = run.of_tran.get(r.tran, 0) | bit

@@ -22,6 +22,7 @@ FOUND: list[tuple[int, Level, str]] = [
     (258, "all", "the same: two calls of one client"),
     (340, "all", "the oracle wanted an outcome of a root without parts, but for some that were lost"),
     (402, "all", "what was decided while the view changed went to the old life of a node"),
+    (489, "all", "the oracle took an outcome from before all nodes were lost for one of now"),
     (1246, "all", "a client that had lost its home committed elsewhere what had not been answered by all objects"),
     (1020, "all", "the oracle took a vote for something that the answer before it tells of"),
     (1161, "all", "the oracle judged the isolation of a method that read one replica by what it called"),
