@@ -2,8 +2,8 @@
 
 The definitions of framework.sim.oracle and oracle_tran. What is part of a transaction is answered when it has been
 performed (``prepare``), and *held* until the outcome: to others it is running until then. Outcomes are requests to
-``tran``, which has a replica on every node. T3, that some order of all transactions explains the run, is about the
-whole graph of conflicts: ``obo verify`` judges it.
+``tran``, which has a replica on every node. T3, that some order of all transactions explains the run:
+isolated.py.
 """
 
 from pyspark.sql import DataFrame
@@ -140,7 +140,7 @@ def _conflicting(pairs: DataFrame, tables: Tables) -> DataFrame:
 
 def one_outcome(tables: Tables) -> DataFrame:
     """T1: all replicas of tran that heard of an outcome heard the same one first."""
-    found = told(tables).join(_judged(tables), "place", "left_semi").groupBy("name").agg(
+    found = told(tables).join(judged(tables), "place", "left_semi").groupBy("name").agg(
         F.countDistinct("commit").alias("n"),
         F.min(F.when(F.col("commit"), F.col("place"))).alias("yes"),
         F.min(F.when(~F.col("commit"), F.col("place"))).alias("place"),
@@ -154,7 +154,7 @@ def atomic(tables: Tables) -> DataFrame:
     """T2: of a transaction that is committed, all that ended well is; of one that is aborted, nothing is."""
     parts = tables.moves.where("tran != '' and sent_i is not null and start_i is not null")
     parts = parts.select(F.col("tran").alias("root")).distinct()
-    mine = own(tables).where(f"object != '{TRAN}' and end_i is not null").join(_judged(tables), "place", "left_semi")
+    mine = own(tables).where(f"object != '{TRAN}' and end_i is not null").join(judged(tables), "place", "left_semi")
     roots = mine.where("tran = ''").join(parts, mine.invocation == parts.root, "left_semi")
     done = mine.where("tran != ''").unionByName(roots.withColumn("tran", F.col("invocation")))
     done = done.select("place", "node", "invocation", "tran", "committed", "held_i", "told_ok")
@@ -186,6 +186,6 @@ def _fates(calls: DataFrame, tables: Tables) -> DataFrame:
     )
 
 
-def _judged(tables: Tables) -> DataFrame:
+def judged(tables: Tables) -> DataFrame:
     """Not objects that were lost, nor groups of which all nodes were: what was decided is lost with them."""
     return F.broadcast(tables.places.where("not fallen and not formed").select("place"))

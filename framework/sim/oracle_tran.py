@@ -121,9 +121,9 @@ def _isolated(run: Facts) -> None:
     after: dict[str, dict[str, str]] = {}  # transaction -> those that come after it, and where
     for place in _judged(run):
         _conflicts(run, place, after)
-    cycle = _cycle(after)
-    if cycle:
-        told = "; ".join(f"{a} before {b} at {after[a][b]}" for a, b in zip(cycle, [*cycle[1:], cycle[0]], strict=True))
+    found = cycle(after)
+    if found:
+        told = "; ".join(f"{a} before {b} at {after[a][b]}" for a, b in zip(found, [*found[1:], found[0]], strict=True))
         run.blame("T3", f"no order of these transactions explains the run: {told}")
 
 
@@ -144,7 +144,7 @@ def _is_lone(run: Facts, place: Place, instance: Performed) -> bool:
     return not there <= group.dests
 
 
-def _cycle(after: dict[str, dict[str, str]]) -> list[str]:
+def cycle(after: dict[str, dict[str, str]]) -> list[str]:
     """Some cycle, or nothing. By depth, with a stack of its own: runs are long."""
     over: set[str] = set()
     for start in sorted(after):
