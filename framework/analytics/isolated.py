@@ -37,7 +37,8 @@ def cycles(tables: Tables) -> DataFrame:
 def _calls(tables: Tables) -> DataFrame:
     """What is committed, with its transaction. A read that did not go to all replicas says nothing about the others."""
     done = histories(tables).where(f"object != '{TRAN}' and end_i is not null and committed")
-    done = done.join(judged(tables), "place", "left_semi")
+    with_tran = F.broadcast(tables.places.where(f"object = '{TRAN}'").select("node").distinct())
+    done = done.join(judged(tables), "place", "left_semi").join(with_tran, "node", "left_semi")
     there = tables.places.select("object", "node").distinct().join(tables.members.select("node", "view"), "node")
     there = there.groupBy("object", F.col("view").alias("sent_view")).agg(F.countDistinct("node").alias("there"))
     done = done.join(F.broadcast(there), ["object", "sent_view"], "left")

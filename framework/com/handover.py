@@ -79,9 +79,8 @@ class Handover:
         self._choose()
         for mine in self.unready:
             self.unready[mine] = self.donors(mine)
-        view = self.com.lives.view
         for mine in tuple(self._wishes):
-            left = {(n, life) for n, life in self._wishes[mine] if life > view.version or view.life(n) == life}
+            left = {(n, life) for n, life in self._wishes[mine] if self._is_wanted(n, life)}
             self._wishes[mine] = left
             if not left:
                 del self._wishes[mine]
@@ -125,7 +124,8 @@ class Handover:
         wishes = self._wishes.get(host.replica)
         if not wishes or host.replica in self.unready:
             return
-        ready = [(n, since) for n, since in sorted(wishes) if self._no_earlier(host, since)]
+        wanted = [(n, since) for n, since in sorted(wishes) if self._is_wanted(n, since)]
+        ready = [(n, since) for n, since in wanted if self._no_earlier(host, since)]
         if not ready:
             return
         if not host.order.ahead.performing and not host.answers.unsafe:
@@ -139,6 +139,11 @@ class Handover:
         elif now is not None and not host.order.closed and now >= self._open_until.get(host.replica, now):
             host.order.closed = True
             self._closed_at[host.replica] = now
+
+    def _is_wanted(self, node: Node, life: int) -> bool:
+        """Not by a life that is over. While a view is installed, something may end here before ``refresh``."""
+        view = self.com.lives.view
+        return life > view.version or view.life(node) == life
 
     def _no_earlier(self, host: Host, since: int) -> bool:
         """Is no request of a view before this one, in which a node joined, to come or under way?"""

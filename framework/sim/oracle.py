@@ -162,7 +162,7 @@ class Oracle(Replay):
             self._check_alone(instance, place, held)
         if _clock(r.sid) <= _clock(group.sid):
             self.blame("P3 §4.1", f"{r.sid} started after {group.sid}, which sent its request {r.group}")
-        instance.knows = group.carries | self._inherited(instance, place)
+        instance.knows = group.carries | (0 if instance.passed_over else self._inherited(instance, place))
         for name, footprint in group.parts.items():
             if not footprint.readonly:
                 instance.knows |= group.bits[name]

@@ -51,7 +51,7 @@ def outcome(run: Facts, place: Place, instance: Performed) -> tuple[str, bool] |
     if instance.footprint.method != "vote":
         return name, instance.footprint.method == "commit"
     whole = decided(name)
-    votes = [place.by_invocation.get(f"{part}.0") for part in run.parts_of[whole]]
+    votes = _votes(run, place, whole)
     cast = [place.performed.index(v) for v in votes if v is not None]
     return (whole, True) if len(cast) == len(votes) and max(cast) == place.performed.index(instance) else None
 
@@ -61,9 +61,15 @@ def is_aborted(run: Facts, place: Place, name: str) -> bool:
     told = place.by_invocation.get(f"{name}.0")
     if told is None or told.footprint is None or told.footprint.method != "abort":
         return False
-    votes = [place.by_invocation.get(f"{part}.0") for part in run.parts_of.get(name, ())]
+    votes = _votes(run, place, name)
     before = place.performed[: place.performed.index(told)]
     return not votes or not all(v is not None and v in before for v in votes)
+
+
+def _votes(run: Facts, place: Place, name: str) -> list[Performed | None]:
+    """Of each part: its vote, if this replica of tran has delivered it."""
+    found = [place.by_invocation.get(f"{part}.0") for part in run.parts_of.get(name, ())]
+    return [v if v is not None and v.footprint is not None and v.footprint.method == "vote" else None for v in found]
 
 
 def part(run: Facts, r: Record, invocation: str, bit: int, caller: Performed) -> None:
