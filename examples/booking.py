@@ -49,7 +49,7 @@ if __name__ == "__main__":
     ):
         s.say("A rent-a-car and a hotel have two places each for a day; an agent books at both of them, in one act.")
         orb.object(Hotel, "hotel").book(SCARCE)
-        s.say(f"One room on {SCARCE} is gone already. Who gets a car there but no room has to give the car back.")
+        s.say(f"One room on {SCARCE} is gone already. Who gets a car there but no room gets nothing.")
         s.say(f"{CUSTOMERS} customers want a trip on each of {len(DAYS)} days, all at once, through all three nodes.")
         with ThreadPoolExecutor(CUSTOMERS) as pool:
             trips = [t for found in pool.map(lambda n: wish(s, n), range(CUSTOMERS)) for t in found]

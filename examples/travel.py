@@ -20,7 +20,7 @@ def goes_well(orb: Orb) -> None:
 
 
 def hotel_is_full(orb: Orb) -> None:
-    """The car is booked, the hotel refuses: the agent gives the car back, and nothing has happened."""
+    """The car is booked, the hotel refuses: the car is free again, and nothing has happened."""
     agent, hotel = orb.object(Agent, "agent"), orb.object(Hotel, "hotel")
     rooms = [hotel.book("saturday") for _ in range(hotel.free("saturday"))]
     print(f"all rooms are taken; left on saturday: {left(orb, 'saturday')}")

@@ -79,6 +79,8 @@ class DeadlineExceeded(OboError):
 
 
 class OutcomeUnknown(OboError):
-    """The call may have happened. Retry only with the same request id."""
+    """The call may have happened. Retry only with the same request id. Of a transaction: ``transaction.outcome()`` asks
+    what became of it."""
 
     happened = None
+    transaction: Any = None

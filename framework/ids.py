@@ -96,6 +96,14 @@ class Invocation(NamedTuple):
     def __str__(self) -> str:
         return f"{self.client}/" + ".".join(map(str, self.path))
 
+    @classmethod
+    def parse(cls, text: str) -> "Invocation":
+        """BadRequest if it is none."""
+        client, _, path = text.rpartition("/")
+        if not client or not re.fullmatch(r"\d{1,18}(\.\d{1,18}){0,99}", path, re.ASCII):
+            raise BadRequest(f"{text!r:.80} is no call: write CLIENT/NUMBER, or CLIENT/NUMBER.NUMBER")
+        return cls(client, tuple(map(int, path.split("."))))
+
     def ancestor(self, length: int) -> "Invocation":
         """The invocation whose path is the first ``length`` numbers of this one."""
         return Invocation(self.client, self.path[:length])

@@ -146,19 +146,15 @@ class Agent(Object):
         return Offer(first.object, first.value)
 
     def _reserve(self, day: str) -> Trip:
-        """Both at the same time. The framework takes back what a method that raises has changed in its own object, not
-        what it made others do: so whoever booked is asked to cancel."""
+        """Both at the same time. If one of them refuses, raising is enough: what the other has booked is part of this
+        call, and is undone with it."""
         car, hotel = self.orb.object(Car, "car"), self.orb.object(Hotel, "hotel")
         sent = self.orb.pcast(car.book.request(day), hotel.book.request(day))
         reply = {r.object: r for r in self.orb.crec(sent)}  # all replicas of one object say the same
-        if reply["car"].ok and reply["hotel"].ok:
-            return Trip(day, reply["car"].value, reply["hotel"].value)
-        if reply["car"].ok:
-            car.cancel(day, reply["car"].value)
-        if reply["hotel"].ok:
-            hotel.cancel(day, reply["hotel"].value)
         refused = "; ".join(f"{name}: {reply[name].error}" for name in ("car", "hotel") if not reply[name].ok)
-        raise NoTripError(f"no trip on {day}: {refused}")
+        if refused:
+            raise NoTripError(f"no trip on {day}: {refused}")
+        return Trip(day, reply["car"].value, reply["hotel"].value)
 
     def _give_back(self, trip: Trip) -> None:
         car, hotel = self.orb.object(Car, "car"), self.orb.object(Hotel, "hotel")

@@ -9,10 +9,11 @@ from framework.declare import declaration
 from framework.testing import check_conflicts
 from objects.bank import Bank, RefusedError
 from objects.counter import Counter
+from objects.diary import Diary
 from objects.file import File
 from objects.travel import Agent, Car, Hotel, NotBookedError, NoTripError, SoldOutError, Trip
 
-EVERY = [Counter, Bank, Car, Hotel, Agent, File, Account, Poll]
+EVERY = [Counter, Bank, Car, Hotel, Agent, Diary, File, Account, Poll]
 
 
 class AgentAlone(Agent):

@@ -7,6 +7,7 @@ where one is out of place are pairs made.
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from framework.analytics import whole
 from framework.analytics.judged import footprint, histories, own, violation, within
 from framework.analytics.slots import clash, earlier
 from framework.analytics.slots import lanes as in_lanes
@@ -16,18 +17,22 @@ _NEVER = 9_000_000_000_000_000_000
 
 
 def overlaps(tables: Tables, lanes: DataFrame) -> DataFrame:
-    """A4: an instance that started while one that conflicts with it was running, but for those that waited for it. In a
-    trace with holes an end that is not there says nothing: that instance is left out."""
+    """A4: an instance that started while one that conflicts with it was running or held, but for those that waited for
+    it, and what was held for its own transaction. In a trace with holes an end that is not there says nothing: that
+    instance is left out."""
     holes = F.broadcast(tables.places.select("place", "holes"))
     rows = lanes.join(holes, "place", "left").where("end_i is not null or not coalesce(holes, false)")
-    rows = rows.withColumn("until", F.coalesce("end_i", F.lit(_NEVER)))
+    rows = _performed(rows, tables).withColumn("until", F.coalesce("end_i", F.lit(_NEVER)))
     late = rows.withColumn("before", earlier(rows, ["place"], "start_i", F.col("until"))).where("before > start_i")
-    late = late.select("place", "slot", "lane", "node", "object", "invocation", "method", "keys", "start_i")
+    late = late.select("place", "slot", "lane", "node", "object", "invocation", "method", "keys", "start_i", "tran")
     other = rows.select(
         "place", "slot", "lane", F.col("invocation").alias("other"), F.col("method").alias("o_method"),
-        F.col("keys").alias("o_keys"), F.col("start_i").alias("o_start"), "until",
+        F.col("keys").alias("o_keys"), F.col("start_i").alias("o_start"), "until", F.col("tran").alias("o_tran"),
+        F.col("held_i").alias("o_held"),
     )  # fmt: skip
     pairs = late.join(other, ["place", "slot", "lane"]).where("o_start < start_i and until > start_i")
+    kin = F.coalesce((F.col("o_held") < F.col("start_i")) & (F.col("o_tran") == F.col("tran")), F.lit(False))
+    pairs = pairs.where(~kin | (F.col("tran") == ""))
     pairs = pairs.withColumns({"c_keys": F.col("keys")}).drop("slot", "lane").distinct()
     pairs = _conflicting(pairs, tables, "method", "o_method", "c", "o")
     joined = within(pairs.select("place", "invocation", "other"), "invocation", "other", tables.sends)
@@ -37,6 +42,11 @@ def overlaps(tables: Tables, lanes: DataFrame) -> DataFrame:
         F.lit(" ("), footprint("o_method", "o_keys"), F.lit(") is running"),
     )  # fmt: skip
     return pairs.select(*violation("A4", text))
+
+
+def _performed(calls: DataFrame, tables: Tables) -> DataFrame:
+    """Without those that were passed over, because their transaction had been aborted."""
+    return calls.join(F.broadcast(whole.passed_over(tables)), ["place", "invocation"], "left_anti")
 
 
 def _conflicting(pairs: DataFrame, tables: Tables, method: str, other: str, a: str, b: str) -> DataFrame:
@@ -67,14 +77,17 @@ def reversed_pairs(tables: Tables) -> DataFrame:
     wrong = wrong.where("not adopted and before > b_order")
     wrong = wrong.select(
         "place", "b_place", "slot", "lane", "node", "object", "invocation", "method", "keys", "order", "b_order",
-        F.col("b_method").alias("late_method"), F.col("b_keys").alias("late_keys"), "b_object",
+        F.col("b_method").alias("late_method"), F.col("b_keys").alias("late_keys"), "b_object", "joined", "b_joined",
     )  # fmt: skip
     first = rows.where("b_own").select(
         "place", "b_place", "slot", "lane", F.col("invocation").alias("other"), F.col("method").alias("o_method"),
         F.col("keys").alias("o_keys"), F.col("order").alias("o_order"), F.col("b_order").alias("o_b_order"),
         F.col("b_method").alias("early_method"), F.col("b_keys").alias("early_keys"),
+        (F.col("joined") | F.col("b_joined")).alias("o_joined"),
     )  # fmt: skip
     pairs = wrong.join(first, ["place", "b_place", "slot", "lane"]).where("o_order < order and o_b_order > b_order")
+    # on one of several objects it may stand at the place of what its transaction holds there
+    pairs = pairs.where("object = b_object or not (joined or b_joined or o_joined)")
     pairs = pairs.withColumns({"c_keys": F.col("keys")})
     pairs = _conflicting(pairs, tables, "method", "o_method", "c", "o")
     pairs = _conflicting(  # at the other place, too: it may be another object of the same pcast
@@ -96,12 +109,14 @@ def _at_two_places(tables: Tables) -> DataFrame:
     """What two places with one history both performed and both had been sent. Between lives of the final view all
     copies of a call that changes something count as one; else it must be this very request (oracle: _common)."""
     facts = F.broadcast(tables.places.select("place", "final", "history", "fallen_back"))
-    done = histories(tables).join(facts, "place").where("not fallen_back")
+    done = whole.lost(histories(tables), tables).where("not lost").join(facts, "place").where("not fallen_back")
+    joined = F.broadcast(whole.joined(tables).withColumn("joined", F.lit(True)))
+    done = done.join(joined, "sid", "left").fillna({"joined": False})
     done = done.select(
         "act", "place", "node", "object", "invocation", "method", "keys", "order", "final", "readonly", "sent_to",
-        "history", "adopted",
+        "history", "adopted", "joined",
     )  # fmt: skip
-    kept = ["place", "object", "method", "keys", "order", "final", "readonly", "sent_to", "history"]
+    kept = ["place", "object", "method", "keys", "order", "final", "readonly", "sent_to", "history", "joined"]
     other = done.select("act", *[F.col(c).alias(f"b_{c}") for c in kept], (~F.col("adopted")).alias("b_own"))
     both = done.join(other, "act").where("place < b_place and history = b_history")
 

@@ -164,8 +164,8 @@ def _corrected(
     """All times as the first node's clock would have shown them."""
     if not any(one.offset for one in offsets):
         return made, staged, run
-    at_dest = dict.fromkeys(("arrive_at", "propose_at", "agree_at", "start_at", "end_at"), "dest_node")
-    own = dict.fromkeys(("start_at", "end_at"), "node")
+    at_dest = dict.fromkeys(("arrive_at", "propose_at", "agree_at", "start_at", "end_at", "told_at"), "dest_node")
+    own = dict.fromkeys(("start_at", "end_at", "told_at"), "node")
     made = msgspec.structs.replace(
         made,
         moves=clocks.correct(made.moves, offsets, {"sent_at": "origin", **at_dest}),

@@ -34,8 +34,8 @@ def answers(tables: Tables) -> DataFrame:
 
 
 def _done(adopted: Column) -> list[Column]:
-    """The instance that gave an answer."""
-    names = {"sid": "done_sid", "end_i": "done_end_i", "end_at": "done_end_at", "committed": "done_committed"}
+    """The instance that gave an answer. It is over for who is told; perhaps it is held for others."""
+    names = {"sid": "done_sid", "told_i": "done_end_i", "told_at": "done_end_at", "told_ok": "done_committed"}
     return [*[F.col(name).alias(alias) for name, alias in names.items()], adopted.alias("adopted")]
 
 

@@ -38,8 +38,8 @@ def parts(tables: Tables, answers: DataFrame, clients: DataFrame | None) -> Data
         "agreement_fast": F.when(F.col("way") == "slow", F.lit(0.0)).otherwise(agreed - proposed),
         "agreement_slow": F.when(F.col("way") == "slow", agreed - proposed).otherwise(F.lit(0.0)),
         "waiting": F.col("start_at") - agreed,
-        "performing": F.col("end_at") - F.col("start_at"),
-        "receipt_wait": F.col("got_at") - F.col("end_at"),
+        "performing": F.col("told_at") - F.col("start_at"),
+        "receipt_wait": F.col("got_at") - F.col("told_at"),
     }
     if clients is not None:
         seen = clients.where("phase != 'warmup'").select("invocation", "intended", "sent", "done")

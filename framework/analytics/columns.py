@@ -61,6 +61,8 @@ TRACE: Final = pa.schema(
             "to": pa.string(),
             "ticket": pa.string(),
             "why": pa.string(),
+            "cancelled": pa.bool_(),
+            "tran": pa.string(),
         }.items()
     ]
 )

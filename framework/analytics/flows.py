@@ -19,12 +19,12 @@ import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from framework.analytics import whole
 from framework.analytics.judged import histories
 from framework.analytics.tables import Tables
 from framework.footprint import AGAINST
 
 MOST_ROUNDS = 40
-_ENDLESS = 9_000_000_000_000_000_000
 
 
 class Reached(msgspec.Struct):
@@ -43,7 +43,7 @@ def edges(tables: Tables, answers: DataFrame) -> DataFrame:
         F.col("start_i").alias("since"), F.col("start_at").alias("at"),
     )  # fmt: skip
     responses = answers.where("done_end_i is not null and status != 'OutcomeUnknown'").select(
-        F.col("done_sid").alias("src"), F.lit(_ENDLESS).alias("upto"), F.col("sid").alias("dst"),
+        F.col("done_sid").alias("src"), F.col("done_end_i").alias("upto"), F.col("sid").alias("dst"),
         F.col("i").alias("since"), "at",
     )  # fmt: skip
     return requests.unionByName(responses).unionByName(moved(tables).drop("reads"))
@@ -74,6 +74,7 @@ def heirs(tables: Tables, lanes: DataFrame, width: float) -> tuple[DataFrame, Da
     since = F.when(F.col("adopted"), F.lit(0)).otherwise(F.col("end_i")).alias("from_i")
     done = done.where("acted or not readonly").select("place", "sid", "adopted", since, "end_at")
     mine = lanes.select("sid", "slot", "lane", F.col("side").alias("g_side"), F.col("mode").alias("g_mode"))
+    lanes = lanes.join(F.broadcast(whole.passed_over(tables)), ["place", "invocation"], "left_anti")  # not performed
     slice_ = F.floor(F.col("start_at") / F.lit(width)).alias("slice")
     takers = lanes.select("place", "slot", "lane", "side", "mode", "alike", "sid", "start_i", "start_at", slice_)
     return done.join(mine, "sid"), takers

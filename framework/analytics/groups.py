@@ -71,7 +71,7 @@ class Group:
         self.traces = traces
         self.views = Views(traces)
         self.written = written
-        self.fallen_back = False  # all replicas of an object that had a state departed at once
+        self.fallen: set[str] = set()  # objects of which all replicas that had a state departed at once
         self.places: dict[str, Place] = {}
         self.faults: list[tuple[str, str, str]] = []  # rule, place or life, text
         for trace in traces:
@@ -95,6 +95,11 @@ class Group:
     @property
     def nodes(self) -> set[str]:
         return {n for members in self.views.members.values() for n in members} | {t.header.node for t in self.traces}
+
+    @property
+    def formed(self) -> bool:
+        """Were all nodes lost at once, and a new group formed?"""
+        return any(version > 1 and self.views.formed(version) for version in self.views.members)
 
     def _adoptions(self) -> None:
         """In an order in which donors come before those who take from them."""
@@ -121,7 +126,8 @@ class Group:
         place.ready_view, place.ready_i = r.view, r.i
         if not r.ticket:
             place.history = place.life[1]
-            self.fallen_back |= not self.views.formed(r.view) and not self._has_a_state(place, r.view)
+            if not self.views.formed(r.view) and not self._has_a_state(place, r.view):
+                self.fallen.add(place.object)
             return
         if is_unwritten(r.ticket):
             place.torn = True
@@ -140,7 +146,8 @@ class Group:
         place.history, place.torn = donor.history, donor.torn
         steps = donor.segments
         place.segments = (*steps, Segment(donor.name, i, len(steps)))
-        self.fallen_back |= not self.views.has(r.view, donor.life) and not self._has_a_state(place, r.view)
+        if not self.views.has(r.view, donor.life) and not self._has_a_state(place, r.view):
+            self.fallen.add(place.object)
 
     def _has_a_state(self, place: Place, version: int) -> bool:
         others = [p for p in self.places.values() if p.object == place.object and p is not place]
@@ -174,12 +181,14 @@ class Lives(msgspec.Struct):
                 crashed = p.life not in self.written or self.written[p.life].crashed
                 ready = None if p.ready_view is None else p.ready_i
                 holes = p.life in self.written and self.written[p.life].gaps > 0
-                facts = (p.final, ready, p.history, p.torn, crashed, holes, group.fallen_back, group.over)
-                rows.append((p.name, p.replica, p.object, p.life[0], p.life[1], *facts))
+                facts = (p.final, ready, p.history, p.torn, crashed, holes, bool(group.fallen), group.over)
+                lost = (p.object in group.fallen, group.formed)
+                rows.append((p.name, p.replica, p.object, p.life[0], p.life[1], *facts, *lost))
         return spark.createDataFrame(
             rows,
             "place string, replica string, object string, node string, life bigint, final boolean, ready_i bigint, "
-            "history bigint, torn boolean, crashed boolean, holes boolean, fallen_back boolean, over boolean",
+            "history bigint, torn boolean, crashed boolean, holes boolean, fallen_back boolean, over boolean, "
+            "fallen boolean, formed boolean",
         )
 
     def segments_table(self, spark: SparkSession) -> DataFrame:

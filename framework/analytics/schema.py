@@ -25,6 +25,7 @@ _REST = {
     "received": "array<struct<replica:string,status:string>>", "complete": "boolean", "committed": "boolean",
     "digest": "string", "performed": "bigint", "open": "array<string>", "members": "array<string>",
     "since": "array<bigint>", "to": "string", "ticket": "string", "why": "string",
+    "cancelled": "boolean", "tran": "string",
 }  # fmt: skip
 TRACE_FIELDS = _PLAIN | _MIXED | _REST
 CLIENT_FIELDS = {
@@ -40,7 +41,9 @@ _JSON_FIELDS = TRACE_FIELDS | {
     "received": "array<array<string>>",
     "_corrupt": "string",
 }
-_DEFAULTS: dict[str, object] = {"no": -1, "entries": 0, "complete": True, "committed": True, "performed": 0}
+_DEFAULTS: dict[str, object] = {
+    "no": -1, "entries": 0, "complete": True, "committed": True, "performed": 0, "cancelled": False,
+}  # fmt: skip
 
 
 def ddl(fields: dict[str, str]) -> str:

@@ -8,6 +8,7 @@ all (``overtaken``); for these, what follows from them is followed (framework.an
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from framework.analytics import whole
 from framework.analytics.flows import moved
 from framework.analytics.judged import histories, own, violation, within
 from framework.analytics.tables import Tables
@@ -23,8 +24,8 @@ def leaks(tables: Tables) -> DataFrame:
     mine = tables.sends.select("group", "sid", "at", again.alias("again")).join(goers, "sid", "left")
     mine = mine.select("group", F.when(F.col("goes"), F.col("at")).otherwise(F.col("again")).alias("again"))
     first = tables.sends.where("client = ''").groupBy("sid").agg(F.min("at").alias("nested"))
-    starts = tables.moves.where("start_i is not null").select("group", "sid", "end_at").join(first, "sid", "left")
-    starts = starts.groupBy("group").agg(F.min(F.least("nested", "end_at")).alias("told"))
+    starts = tables.moves.where("start_i is not null").select("group", "sid", "told_at").join(first, "sid", "left")
+    starts = starts.groupBy("group").agg(F.min(F.least("nested", "told_at")).alias("told"))
     return mine.join(starts, "group", "left").select("group", F.least("again", "told").alias("leak_at"))
 
 
@@ -134,7 +135,8 @@ def broken(found: DataFrame, known: DataFrame, tables: Tables) -> DataFrame:
         )
     )
     pairs = pairs.join(members, ["view", "origin", "origin_life"], "left").where("came or there")
-    pairs = _outside_ancestors(pairs, tables)
+    pairs = pairs.join(F.broadcast(whole.passed_over(tables)), ["place", "invocation"], "left_anti")
+    pairs = whole.outside_kin(_outside_ancestors(pairs, tables), tables)
     text = F.concat(
         F.col("place"),
         F.lit(" delivered "),

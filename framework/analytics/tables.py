@@ -100,15 +100,27 @@ def _performed(events: DataFrame) -> DataFrame:
         "footprint.keys",
         "footprint.readonly",
         "way",
+        F.coalesce("cancelled", F.lit(False)).alias("cancelled"),
         F.col("i").alias("start_i"),
         F.col("at").alias("start_at"),
     )
-    ends = (
-        events.where("event = 'end'")
-        .groupBy("node", "life", "sid")
-        .agg(F.min("i").alias("end_i"), F.min("at").alias("end_at"), F.min_by("committed", "i").alias("committed"))
-    )
-    return _counted(starts).join(ends, ["node", "life", "sid"], "left")
+    return _counted(starts).join(_ends(events), ["node", "life", "sid"], "left")
+
+
+def _ends(events: DataFrame) -> DataFrame:
+    """When an instance ended, and how; when that was told, and what: earlier, if it is held for a transaction."""
+    rows = events.where("event in ('prepare', 'end')").select("node", "life", "sid", "event", "i", "at", "committed")
+
+    def of(event: str, column: str) -> Column:
+        return F.min_by(F.when(F.col("event") == event, F.col(column)), F.when(F.col("event") == event, F.col("i")))
+
+    ends = rows.groupBy("node", "life", "sid").agg(
+        of("end", "i").alias("end_i"), of("end", "at").alias("end_at"), of("end", "committed").alias("committed"),
+        of("prepare", "i").alias("held_i"), of("prepare", "at").alias("held_at"),
+        of("prepare", "committed").alias("held_ok"),
+    )  # fmt: skip
+    told = {"i": ("held_i", "end_i"), "at": ("held_at", "end_at"), "ok": ("held_ok", "committed")}
+    return ends.withColumns({f"told_{n}": F.coalesce(*pair) for n, pair in told.items()}).drop("held_at", "held_ok")
 
 
 def _counted(starts: DataFrame) -> DataFrame:
@@ -126,6 +138,7 @@ def _sends(events: DataFrame) -> DataFrame:
     return events.where("event = 'send'").select(
         "node", "life", "i", "at", "view", "sid", "no", "group", "invocation", "client", "sessions", "kind",
         "transmission", "receipt", "parts", "dests", "entries", "waived", "way",
+        F.coalesce("tran", F.lit("")).alias("tran"),
     )  # fmt: skip
 
 
@@ -178,7 +191,7 @@ def requests(sends: DataFrame, lives: Lives) -> DataFrame:
         F.col("at").alias("sent_at"), F.col("view").alias("sent_view"), "client", "kind", "transmission", "receipt",
         F.size("parts").alias("of_parts"), "entries", F.col("footprint.method").alias("sent_method"),
         F.col("footprint.keys").alias("sent_keys"), F.col("footprint.readonly").alias("sent_readonly"),
-        F.array_contains("waived", F.col("dest_replica")).alias("is_waived"), "sent_to",
+        F.array_contains("waived", F.col("dest_replica")).alias("is_waived"), "sent_to", "tran",
     )  # fmt: skip
 
 
@@ -201,6 +214,6 @@ def _steps(events: DataFrame) -> DataFrame:
 def _moves(sent: DataFrame, performed: DataFrame, steps: DataFrame) -> DataFrame:
     started = performed.where("nth = 1").select(
         "place", "group", "invocation", "sid", "view", "method", "keys", "readonly", "way", "start_i", "start_at",
-        "end_i", "end_at", "committed",
+        "end_i", "end_at", "committed", "held_i", "told_i", "told_at", "told_ok", "cancelled",
     )  # fmt: skip
     return sent.join(started, ["place", "group"], "full").join(steps, ["place", "group"], "full")

@@ -1,8 +1,8 @@
-"""The verdict: A1 to A4, A7, receipts and what was left open, over all traces of a run, by the jobs of this room.
+"""The verdict: A1 to A4, A7, receipts, what was left open, T1 to T3, over all traces, by the jobs of this room.
 
 The same definitions as ``obo verify`` (framework.sim.oracle), which replays one run in memory; here nothing is replayed
-and nothing needs to fit into memory. What that one finds beyond: A5, A6, A9, A10, needless waiting, causal cycles, and
-of A8 what no node says itself.
+and nothing needs to fit into memory. What that one finds beyond: A5, A6, A9, A10, needless waiting, causal cycles,
+and of A8 what no node says itself.
 """
 
 from collections.abc import Callable
@@ -13,13 +13,13 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from framework.analytics import alone, answers, flows, once, ratio, significant, states
+from framework.analytics import alone, answers, flows, isolated, once, ratio, significant, states, whole
 from framework.analytics.groups import Lives
 from framework.analytics.judged import VIOLATION, histories, own
 from framework.analytics.slots import lanes
 from framework.analytics.tables import Tables, store
 
-RULES = ("A1", "A2", "A3", "A4", "A7", "A8", "P0 §3.2")
+RULES = ("A1", "A2", "A3", "A4", "A7", "A8", "P0 §3.2", "T1", "T2", "T3")
 
 
 class Stage(msgspec.Struct):
@@ -65,6 +65,9 @@ def local(spark: SparkSession, tables: Tables, staged: Stage, lives: Lives) -> d
         "A7 digests": states.digests(tables),
         "A7 commit": states.halves(tables),
         "A7 joined": states.cut(tables),
+        "T1 one outcome": whole.one_outcome(tables),
+        "T2 atomicity": whole.atomic(tables),
+        "T3 isolation": isolated.cycles(tables),
     }
 
 

@@ -250,6 +250,34 @@ def analytics(
     _write(json, result, console)
 
 
+@app.command()
+def tran(
+    json: Annotated[Path | None, typer.Option(help="Write the result to this file.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A fast look: 2 rounds of 0.5 s, 4 clients.")] = False,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Times each is measured; the median counts. [5]")] = None,
+    seconds: Annotated[float | None, typer.Option(min=0.1, help="For each row in each round. [2]")] = None,
+) -> None:
+    """What transactions cost: a call alone, two objects over two calls, and contention, on three real nodes.
+
+    Ends with 0 also where a target is missed: this is a measurement, not a test. docs/bench.md says how to read it.
+    """
+    from framework.bench import tran as m
+    from framework.cli.bench_tran_table import show
+
+    usual = m.Plan(rounds=2, seconds=0.5, clients=4, requests=40) if quick else m.Plan()
+    asked = {"rounds": rounds, "seconds": seconds}
+    plan = msgspec.structs.replace(usual, **{name: value for name, value in asked.items() if value is not None})
+    if json is not None:
+        _check_writable(json)
+    console = Console(stderr=True)
+    with ended_cleanly(), _bar(console) as progress:
+        task = progress.add_task("starting", total=m.reports(plan))
+        result = m.measure(plan, lambda what: progress.update(task, advance=1, description=what))
+    result.machine = machine()
+    show(result)
+    _write(json, result, console)
+
+
 def _numbers(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None

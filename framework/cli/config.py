@@ -29,8 +29,8 @@ def check(
     """Show the objects and where they live; end with 2 and one line if something is wrong."""
     config = read(file)
     table = Table("object", "class", *config.addresses)
-    for name, placement in config.directory.objects.items():
-        cls = config.classes[name]
+    for name, cls in config.classes.items():
+        placement = config.directory.find(name)
         marks = ["x" if f"{name}@{node}" in placement.replicas else "" for node in config.addresses]
         table.add_row(name, f"{cls.__module__}:{cls.__name__}", *marks)
     Console(highlight=False).print(table)

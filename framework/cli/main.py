@@ -25,6 +25,7 @@ COMMANDS = (
     "ls",
     "describe",
     "status",
+    "tran",
     "leave",
     "evict",
     "health",

@@ -62,6 +62,7 @@ def run(
     ucast: Annotated[
         str | None, typer.Option(metavar="SHARE", help="Of the requests that go to one replica: 0 to 1, or percent.")
     ] = None,
+    transactions: Annotated[bool, typer.Option("--transactions", help="Calls to several objects are atomic.")] = False,
     faults: Annotated[
         str,
         typer.Option(
@@ -97,15 +98,16 @@ def run(
         "clients": whole("--clients", clients, 1, 1000),
         "calls": whole("--calls", calls, 1, 100_000),
         "ucast": share("--ucast", ucast),
+        "transactions": transactions or None,
     }
-    given = {"nodes": nodes, "objects": objects, "conflict": conflict, "keys": keys}
-    given |= {"clients": clients, "calls": calls, "ucast": ucast}
+    given = {"nodes": nodes, "objects": objects, "conflict": conflict, "keys": keys, "clients": clients}
+    given |= {"calls": calls, "ucast": ucast}
     words = [word for name, text in given.items() if text is not None for word in (f"--{name}", text)]
     level = _level("none" if no_faults else faults)
     wanted = Wanted(
         seeds(seed, many),
-        Options({name: value for name, value in shape.items() if value is not None}, level),
-        words + _LEVELS[level],
+        Options({n: v for n, v in shape.items() if v is not None}, level),
+        words + ["--transactions"] * transactions + _LEVELS[level],
         whole("--jobs", jobs, 1, 1024) or os.cpu_count() or 1,
         whole("--most", most, 1, 1_000_000) or _MOST_SEEDS,
         as_json,

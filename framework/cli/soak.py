@@ -16,6 +16,7 @@ from framework.errors import BadRequest
 if TYPE_CHECKING:
     from framework.bench.soak_group import Faults, Report
     from framework.bench.soak_sql import SqlReport
+    from framework.bench.soak_tran import TranReport
 
 
 def run(
@@ -29,17 +30,24 @@ def run(
     ] = None,
     sql: Annotated[bool, typer.Option("--sql", help="A replicated database on SQLite; nodes are killed.")] = False,
     postgres: Annotated[bool, typer.Option("--postgres", help="With --sql: on PostgreSQL; servers, too.")] = False,
+    transactions: Annotated[
+        bool, typer.Option("--transactions", help="Transfers from bank to bank; nodes are killed.")
+    ] = False,
     clients: Annotated[int | None, typer.Option(min=1, max=64, help="How many: 4, with --sql 16.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The result as one JSON object on stdout.")] = False,
 ) -> None:
     """Real nodes on loopback under load, one killed, stopped or left hanging every few seconds.
 
     Ends with 0 if clients saw no error, the sum is right at every replica, all states are equal and the traces break no
-    definition; with 1 otherwise. With --sql: if all that was acknowledged is there once, at every replica.
+    definition; with 1 otherwise. With --sql: if all that was acknowledged is there once, at every replica. With
+    --transactions: if the sum over both banks is right at every read, and each account has what was committed.
     docs/testing.md says more."""
     from framework.bench.soak_group import Plan, soak
     from framework.bench.soak_sql import soak_sql
+    from framework.bench.soak_tran import soak_tran
 
+    if sql and transactions:
+        raise BadRequest("--sql and --transactions: one of them")
     if postgres and not sql:
         raise BadRequest("--postgres is for --sql")
     plan = Plan(
@@ -59,7 +67,11 @@ def run(
             what = f"{sum(soak.faults.values())} faults, {soak.calls} calls{bad} [{away}]"
             bar.update(task, completed=soak.elapsed, description=what.replace("[", r"\["))
 
-        said = soak_sql(plan, trace, postgres, progress) if sql else soak(plan, trace, progress)
+        said: Report | SqlReport | TranReport
+        if sql:
+            said = soak_sql(plan, trace, postgres, progress)
+        else:
+            said = (soak_tran if transactions else soak)(plan, trace, progress)
     if as_json:
         print(msgspec.json.encode(said).decode())
     else:
@@ -67,7 +79,7 @@ def run(
     raise typer.Exit(1 if said.problems else 0)
 
 
-def show(said: "Report | SqlReport", trace: Path | None) -> None:
+def show(said: "Report | SqlReport | TranReport", trace: Path | None) -> None:
     faults = ", ".join(f"{kind} {count}" for kind, count in said.faults.items())
     print(f"seed {said.seed}: {said.nodes} nodes, {said.seconds:g} s, faults: {faults}")
     print(f"{said.calls} calls, the longest {said.longest_s:.2f} s; {said.story}")

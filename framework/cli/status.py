@@ -13,6 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from framework import BadRequest, OboError
+from framework.cli.transactions import merged
+from framework.cli.transactions import table as transactions_table
 from framework.cli.where import CLUSTER, At, ConfigFile, CredentialsDir, access, addresses
 from framework.orb.client import ask_node
 from framework.orb.messages import Look
@@ -83,7 +85,15 @@ def _tables(told: list[dict[str, Any]]) -> RenderableType:
     up = [one for one in told if "error" not in one]
     lost = [Text(f"{one['address']}: not reached: {one['error']}", style="bold red") for one in told if "error" in one]
     return Group(
-        _nodes(told), *_group(up), *_transfers(up), _links(up), _replicas(up), *_waiting(up), *_calls(up), *lost
+        _nodes(told),
+        *_group(up),
+        *_transfers(up),
+        _links(up),
+        _replicas(up),
+        *_waiting(up),
+        *_calls(up),
+        *transactions_table(merged(up)),
+        *lost,
     )
 
 

@@ -8,12 +8,17 @@ Joining. A nested request whose ancestor is running here is part of it: it waits
 requests that wait for it. It joins only while the ancestor waits for the very call that it came from, so that at every
 replica it is performed at the same point of the ancestor. Whether a request waits for the ancestor is judged on safe
 stamps, which are the same everywhere: so all replicas let the same requests be passed.
+
+Transactions. What has been performed for a transaction keeps its slots until that is over: it is *held*. Further
+requests of the same transaction, its *kin*, join what is held as they would join an ancestor. A request that has not
+started vanishes when its own transaction is aborted, and replicas hear of that at different moments. So who waits for
+the ancestor only because of such a one is not passed: else one replica would, and another would not.
 """
 
 from bisect import bisect_left, insort
 from collections.abc import Mapping
 
-from framework.com.entry import Entry
+from framework.com.entry import HIGHEST, Entry
 from framework.com.messages import Mark
 from framework.ids import GroupId, Invocation, Stamp
 
@@ -24,6 +29,7 @@ class Ahead:
         self._waiting: dict[str, list[tuple[Stamp, Entry]]] = {}
         self.running: dict[str, dict[GroupId, Entry]] = {}
         self.performing: dict[Invocation, Entry] = {}
+        self.held: dict[Invocation, list[Entry]] = {}  # by transaction
 
     def stand(self, entry: Entry, key: Stamp) -> None:
         entry.key = key
@@ -55,6 +61,17 @@ class Ahead:
                 del self.running[slot]
         assert entry.invocation is not None
         del self.performing[entry.invocation]
+        if entry.held and entry.tran is not None:
+            kin = self.held[entry.tran]
+            kin.remove(entry)
+            if not kin:
+                del self.held[entry.tran]
+
+    def hold(self, entry: Entry) -> None:
+        """It has been performed, and stays in its slots until its transaction is over."""
+        assert entry.tran is not None
+        entry.held = True
+        self.held.setdefault(entry.tran, []).append(entry)
 
     def blocker(self, entry: Entry) -> Entry | None:
         """A conflicting request that is running or has to come first. The nearest one before it, not the first
@@ -83,8 +100,14 @@ class Ahead:
     # joining
 
     def inside(self, entry: Entry) -> list[Entry]:
-        """Its ancestors that are running here."""
-        return [a for i in entry.line if (a := self.performing.get(i)) is not None] if entry.line else []
+        """Its ancestors that are running here, and what is held here of its transaction."""
+        line = [a for i in entry.line if (a := self.performing.get(i)) is not None] if entry.line else []
+        if entry.tran is not None and entry.tran in self.held:
+            line += [k for k in self.held[entry.tran] if k not in line]
+        return line
+
+    def _is_kin(self, entry: Entry, held: Entry) -> bool:
+        return held.held and entry.tran == held.tran
 
     def joins(self, entry: Entry) -> bool:
         """Is an ancestor running here that it conflicts with?"""
@@ -93,7 +116,7 @@ class Ahead:
     def within(self, entry: Entry, ancestor: Entry) -> bool:
         assert entry.invocation is not None and ancestor.invocation is not None
         length = len(ancestor.invocation.path)
-        return entry.invocation.ancestor(length) == ancestor.invocation
+        return self._is_kin(entry, ancestor) or entry.invocation.ancestor(length) == ancestor.invocation
 
     def _blocker_inside(self, entry: Entry, inside: list[Entry]) -> Entry | None:
         for slot in entry.meets:
@@ -110,8 +133,14 @@ class Ahead:
         return None
 
     def _joinable(self, ancestor: Entry, entry: Entry) -> bool:
+        if self._is_kin(entry, ancestor):
+            return True
         assert ancestor.invocation is not None and entry.invocation is not None
         return entry.invocation.path[len(ancestor.invocation.path)] in ancestor.awaits
+
+    def waits(self, inside: list[Entry]) -> dict[GroupId, Entry | None]:
+        """Of all that is known here, as below."""
+        return self._waits(inside, HIGHEST)
 
     def _waits(self, inside: list[Entry], before: Stamp) -> dict[GroupId, Entry | None]:
         """Of all requests that stand before a stamp: None if it waits for one of ``inside``, itself or through others;
@@ -126,15 +155,16 @@ class Ahead:
                 out[entry.group] = entry
                 unsafe.update(dict.fromkeys(entry.places, entry))
                 continue
-            own = [a for a in inside if a.invocation in entry.line]  # it joins these, and passes who waits for them
+            # it joins these, and passes who waits for them
+            own = [a for a in inside if a.invocation in entry.line or self._is_kin(entry, a)]
             if own and len(own) < len(inside):
                 key = tuple(a.group for a in own)
                 if key not in passes:
                     passes[key] = self._waits(own, before)
             passed = out if len(own) == len(inside) else passes.get(tuple(a.group for a in own), {})
             result = out[entry.group] = self._watch(entry, inside, waiting, unsafe, out, passed if own else {})
-            if result is None and entry.key is not None:
-                waiting.update(entry.places)
+            if result is None and entry.key is not None and entry.tran is None:
+                waiting.update(entry.places)  # a part of a transaction may be gone tomorrow, at one replica sooner
         return out
 
     def _watch(
@@ -158,7 +188,8 @@ class Ahead:
         for mark in entry.preds:
             before = self._by_mark.get(mark)
             if before is not None and before.group in out:
-                if out[before.group] is None and passed.get(before.group, before) is not None:
+                gone = before.tran is not None and not before.started  # perhaps, elsewhere
+                if out[before.group] is None and not gone and passed.get(before.group, before) is not None:
                     return None
                 watch = watch if before.safe else before
         return watch
@@ -184,6 +215,8 @@ class Ahead:
 
     def _waits_for(self, entry: Entry, ancestor: Entry) -> bool:
         if not any(slot in ancestor.places for slot in entry.meets):
+            return False
+        if self._is_kin(entry, ancestor):
             return False
         return ancestor.invocation not in entry.line or not self._joinable(ancestor, entry)
 

@@ -35,11 +35,11 @@ class Answers:
         self._replies = replies
         self.unsafe: dict[Sid, Unsafe] = {}  # in the order in which they ended
 
-    def over(self, instance: Instance, event: Completed) -> None:
-        """An instance has ended; its reply has its context."""
+    def over(self, instance: Instance, event: Completed, error: str = "error") -> None:
+        """An instance has ended; its reply has its context. ``error``: what its end is called, if it is not ok."""
         reply = instance.reply
         reply.body, reply.output = event.body, event.output
-        reply.outcome = "ok" if event.ok else "error"
+        reply.outcome = "ok" if event.ok else error
         if event.safe:
             self._tell(instance.entry, reply)
         else:
@@ -94,6 +94,7 @@ class Answers:
                 settled,
                 context,
                 reply.joins,
+                reply.torn,
             )
             self._com.post(node_of(request.group.replica), response)
         self._replies.answered(request.invocation)

@@ -10,7 +10,7 @@ from framework.com.events import Session, Submit
 from framework.com.instance import Instance
 from framework.com.messages import Kind, Transmission
 from framework.errors import BadRequest, Unavailable
-from framework.ids import Replica, Sid, check_name
+from framework.ids import TRAN, Replica, Sid, check_name
 
 if TYPE_CHECKING:
     from framework.com.core import Com
@@ -39,6 +39,8 @@ class Asked:
                 )
         if caller is not None and event.kind != "oneway":
             caller.check_chain(event.parts)
+        if (event.tran or event.votes) and event.parts[0].object != TRAN:
+            self._com.trans.votes.check(self._sessions.get(str(event.caller)), event)
 
     def _check_shape(self, event: Submit) -> None:
         """Destinations and receipt. The same few come again and again: what was good once is good."""

@@ -1,12 +1,12 @@
 """What comes before a request at a replica: its predecessors (PROTOCOL §5.1), and the stamps it must pass (§5.2)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from framework.com.ahead import Ahead
 from framework.com.entry import LOWEST, Entry
 from framework.com.messages import Mark
 from framework.com.past import Past
-from framework.ids import Stamp
+from framework.ids import GroupId, Stamp
 
 
 class Before:
@@ -73,16 +73,44 @@ class Before:
         """A predecessor that has to be delivered first.
 
         A call that joins an ancestor is part of it and stands at its place: of its predecessors only other calls of
-        this ancestor come first. The others may wait for it, and it must not wait for them."""
+        this ancestor come first. The others may wait for it, and it must not wait for them. One that joins what is held
+        for its transaction passes only those of which it is known that they wait for that."""
         if not entry.preds:
             return None
         inside = self.ahead.inside(entry)
         if not inside:
             return self._last_undelivered(entry)
+        waits = self.ahead.waits(inside) if all(a.held for a in inside) else {}
         for mark in entry.preds:
-            if not self.past.is_delivered(mark) and not self._passes(mark, inside):
-                return mark
+            if not self.past.is_delivered(mark):
+                first = self._first(mark, inside, waits)
+                if first is not None:
+                    return first
         return None
+
+    def _first(self, mark: Mark, inside: list[Entry], waits: Mapping[GroupId, Entry | None]) -> Mark | None:
+        """This predecessor, or one that it stands for if it is passed itself."""
+        if not self._passes(mark, inside):
+            return mark
+        before = self._by_mark[mark]
+        if before.started or before.void or not any(a.held for a in inside):
+            return None
+        if waits.get(before.group) is not None:
+            return mark
+        for earlier in before.preds:
+            if not self.past.is_delivered(earlier):
+                first = self._first(earlier, inside, waits)
+                if first is not None:
+                    return first
+        return None
+
+    def _learns(self, entry: Entry, first: Mark) -> Entry | None:
+        """Who joins what is held, and waits for a predecessor: from whom it learns whether it may pass that one."""
+        inside = self.ahead.inside(entry) if entry.tran is not None else []
+        before = self._by_mark.get(first)
+        if before is None or not inside or not all(a.held for a in inside):
+            return None
+        return self.ahead.waits(inside).get(before.group)
 
     def _last_undelivered(self, entry: Entry) -> Mark | None:
         """Of a request that has its stamp, and wants nothing more of those that are delivered: the ones behind it are

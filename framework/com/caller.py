@@ -28,10 +28,13 @@ class Call:
         "nested",
         "number",
         "objects",
+        "overlaps",
         "receipt",
         "received",
         "seqs",
         "silent",
+        "torn",
+        "tran",
         "waived",
     )
 
@@ -48,6 +51,9 @@ class Call:
         self.silent: set[ObjectName] = {object_of(d) for d in self.dests}  # objects that have not answered at all
         self.objects = len(self.silent)  # a pcast takes a call number for each
         self.nested = False
+        self.tran: Invocation | None = None  # a client's transaction that it is a part of
+        self.overlaps = False  # others of its caller were under way at the same time
+        self.torn = False  # something was undone that it had done
         self.waived: tuple[Replica, ...] = ()
 
     @property
@@ -138,10 +144,12 @@ class Caller:
         "calls",
         "cid",
         "client",
+        "dependents",
         "invocation",
         "next",
         "no",
         "sid",
+        "torn",
     )
 
     def __init__(self, sid: Sid, cid: Sid, client: str, invocation: Invocation) -> None:
@@ -156,6 +164,8 @@ class Caller:
         self._joins: Context | None = None
         self.calls: dict[int, Call] = {}
         self.acted = False  # has it sent or received anything?
+        self.dependents = False  # has it called anybody who is part of its transaction?
+        self.torn = False  # was something undone that it had called for?
         self.after: tuple[GroupId, str] | None = None  # the last thing that a client's session includes
 
     @property

@@ -9,11 +9,13 @@ from framework.com.asked import Asked
 from framework.com.backlog import Backlog
 from framework.com.caller import Call, Caller
 from framework.com.cancel import recall
-from framework.com.events import Accepted, Again, Cancel, Collect, Leave, Outgoing, Received, Sent, Session, Submit
+from framework.com.events import Accepted, Cancel, Collect, Leave, Received, Session, Submit
 from framework.com.events import Response as Answer
 from framework.com.instance import Instance
-from framework.com.messages import Dest, Part, Request, Response
+from framework.com.messages import Ancestor, Dest, Part, Request, Response
+from framework.com.outcome import DECIDES
 from framework.com.present import present
+from framework.com.sent import sent
 from framework.errors import BadRequest, Unavailable
 from framework.ids import (
     TRAN,
@@ -32,23 +34,21 @@ if TYPE_CHECKING:
     from framework.com.core import Com
 
 
-AGAIN = "again"  # in the place of a client
-
-
 class Calls:
     def __init__(self, com: "Com") -> None:
         self.com = com
         self.callers: dict[Sid, Caller] = {}
         self.sessions: dict[str, Caller] = {}
-        self._tran = replica(TRAN, com.node)
+        self.tran = replica(TRAN, com.node)
         self._tran_cid: Sid | None = None
+        self._trans = com.trans
+        self._roots = com.directory.roots
         self._waiting: dict[GroupId, tuple[Caller, Call]] = {}  # calls whose responses are wanted
         self._seq: dict[Replica, int] = {}  # requests sent to each replica
         self._deadlines: list[tuple[float, int, GroupId | tuple[str, int]]] = []
         self._deadline_no = 0
         self.backlog = Backlog(com)  # client calls that wait for a peer
         self._asked = Asked(com, self.sessions, self._last)
-        self._again: Caller | None = None  # sends what was performed in earlier lives
 
     def submit(self, event: Submit, now: float) -> None:
         caller = self._caller(event.caller) if isinstance(event.caller, Sid) else None
@@ -61,28 +61,24 @@ class Calls:
                 self._postpone(event.caller, event)
                 return
             caller = self._session(event.caller)
-        self._send(caller, event)
-
-    def again(self, event: Again, now: float) -> None:
-        """Nobody waits for it: who does repeats it himself. One after the other, as they were performed."""
-        old = event.request
-        name = object_of(old.target)
-        part = next(p for p in old.parts if p.object == name)
-        client, path = old.invocation
-        if self._again is None:
-            sid = Sid(self.com.tick(), self._tran)
-            self._tran_cid = self._tran_cid or sid
-            self._again = Caller(sid, self._tran_cid, AGAIN, old.invocation)
-        self._again.invocation = Invocation(client, path[:-1])
-        out = Outgoing(name, part.footprint, old.args, self.com.directory.find(name).replicas)
-        submit = Submit(AGAIN, path[-1], "oneway", "mcast", (out,))
-        self._send(self._again, present(self.com, submit))
+        self.send(caller, event)
 
     def _last(self, at: Replica) -> int:
         """The number of the last request to this replica."""
         return self._seq.get(at) or self.com.lives.base(self.com.node, at)
 
-    def _send(self, caller: Caller, event: Submit) -> None:
+    def _line(self, caller: Caller, event: Submit) -> tuple[tuple[int, ...], tuple[Ancestor, ...]]:
+        """The path of who makes this call, and those that wait for it."""
+        path = caller.invocation.path or ((event.tran,) if event.tran else ())
+        if event.kind == "oneway" or event.independent or event.parts[0].object == TRAN:
+            return path, ()
+        return path, (self._root(event),) if event.tran else caller.chain
+
+    def _root(self, event: Submit) -> Ancestor:
+        return Ancestor(TRAN, 1, (self.tran,), len(event.parts) if event.votes else 0)
+
+    def send(self, caller: Caller, event: Submit) -> None:
+        """To each destination; what was checked before."""
         for session in event.sessions:
             caller.context.merge_wire(session.context)
             self.com.clock_at_least(session.clock)
@@ -94,9 +90,10 @@ class Calls:
         dests = tuple([Dest(r, self._last(r) + 1) for p in event.parts for r in p.replicas])
         ordered = self.com.directory.needs_agreement(dests, parts)
         context = caller.knows(self.com.known)
-        client, path = caller.invocation
-        chain = () if event.kind == "oneway" else caller.chain
-        invocations = [Invocation(client, (*path, event.call + j)) for j in range(len(parts))]
+        path, chain = self._line(caller, event)
+        first, client = (DECIDES if parts[0].object == TRAN else event.call), caller.invocation.client
+        invocations = [Invocation(client, (*path, first + j)) for j in range(len(parts))]
+        name = invocations[0].ancestor(chain[0].length) if chain and chain[0].object in self._roots else None
         copies, mine = caller.copies, iter(dests)
         for part, invocation in zip(event.parts, invocations, strict=True):
             for at in part.replicas:
@@ -116,7 +113,7 @@ class Calls:
                     context,
                     chain,
                     copies,
-                    event.done,
+                    min(event.done, event.tran) if event.tran else event.done,
                     part.args,
                 )
                 self.com.post(node_of(at), request)
@@ -125,29 +122,12 @@ class Calls:
         if event.kind != "oneway":
             if not caller.client:
                 self._without_joiners(caller, call)
+            if name is not None:
+                self._trans.sent(caller, call, name, event.votes)
             self._expect(caller, event, call)
         if self.com.told:
-            self.com.tell(
-                Sent(
-                    caller.sid,
-                    caller.cid,
-                    event.call,
-                    group,
-                    invocations[0],
-                    event.kind,
-                    event.transmission,
-                    dests,
-                    parts,
-                    number,
-                    ordered,
-                    sum(len(marks) for _, marks in context),
-                    caller.client,
-                    event.receipt,
-                    tuple(s.after for s in event.sessions),
-                    call.waived,
-                )
-            )
-        if caller.client and caller is not self._again:
+            self.com.tell(sent(caller, event, call, parts, invocations[0], (number, ordered), context, name))
+        if caller.client and self.sessions.get(caller.client) is caller:
             caller.after = group, "sent"
             self.com.tell(Accepted(caller.client, event.call))
             self._forget_below(caller, event.done)
@@ -173,7 +153,7 @@ class Calls:
         calls = session.calls
         if not done or not calls or next(iter(calls)) >= done:  # they stand in the order of their numbers
             return
-        for number in [n for n, c in calls.items() if n < done and c.receipt is None]:
+        for number in [n for n, c in calls.items() if n < done and c.receipt is None and not (c.tran and c.silent)]:
             self._waiting.pop(calls.pop(number).group, None)
 
     def _expect(self, caller: Caller, event: Submit, call: Call) -> None:
@@ -194,11 +174,15 @@ class Calls:
     def _session(self, client: str) -> Caller:
         session = self.sessions.get(client)
         if session is None:
-            sid = Sid(self.com.tick(), self._tran)
-            self._tran_cid = self._tran_cid or sid  # transactions are compatible with each other
-            session = Caller(sid, self._tran_cid, client, Invocation(client, ()))
+            sid = Sid(self.com.tick(), self.tran)
+            session = Caller(sid, self.tran_cid(sid), client, Invocation(client, ()))
             self.sessions[client] = self.callers[sid] = session
         return session
+
+    def tran_cid(self, sid: Sid) -> Sid:
+        """Transactions are compatible with each other."""
+        self._tran_cid = self._tran_cid or sid
+        return self._tran_cid
 
     def _postpone(self, client: str, event: Submit) -> None:
         self.backlog.add(client, event)
@@ -212,7 +196,7 @@ class Calls:
     def _send_late(self, client: str, event: Submit) -> None:
         """What has waited may have lost its destinations meanwhile."""
         try:
-            self._send(self._session(client), present(self.com, event))
+            self.send(self._session(client), present(self.com, event))
         except Unavailable:
             if event.receipt is not None:
                 self.com.tell(Received(self._session(client).sid, client, event.call, None, event.receipt, (), False))
@@ -224,6 +208,7 @@ class Calls:
             raise BadRequest(f"no session of client {event.client!r} at {self.com.node}")
         if session is not None:
             self.drop(session)
+        self._trans.leave(event.client)
 
     def drop(self, caller: Caller) -> None:
         del self.callers[caller.sid]
@@ -274,6 +259,9 @@ class Calls:
             self.com.known.ranges(m.replica, self.com.node).add(call.seqs[m.replica])
         if m.joins:
             caller.joined(m.joins)
+        if m.torn:
+            call.torn = caller.torn = True
+            self._trans.torn(caller, call)
         self._look(caller, call)
 
     def _look(self, caller: Caller, call: Call) -> None:
@@ -282,12 +270,17 @@ class Calls:
             self._try_receive(caller, call)
         if call.finished and call.received and self._waiting.pop(call.group, None) is not None:
             del caller.calls[call.number]
+        if call.tran is not None and caller.client:
+            self._trans.heard(caller, call.tran)
         if isinstance(caller, Instance):
             self.com.hosts[caller.sid.replica].try_end(caller)
 
-    def depart(self, left: Collection[Node]) -> None:
-        """Nodes have departed: nobody waits for their responses, and the numbers of requests to them are over."""
+    def renumber(self, left: Collection[Node]) -> None:
+        """The numbers of requests to nodes that have departed are over."""
         self._seq = {at: seq for at, seq in self._seq.items() if node_of(at) not in left}
+
+    def depart(self, left: Collection[Node]) -> None:
+        """Nodes have departed: nobody waits for their responses."""
         for caller, call in tuple(self._waiting.values()):
             if call.lose(left):
                 self._look(caller, call)
@@ -325,6 +318,9 @@ class Calls:
         call.received = True
         self._now_waits(caller, None)
         caller.received(got)
+        if not complete and call.tran is not None:
+            why = f"its call {call.number} was not answered in time, or by too few"
+            self._trans.given_up(caller, call, call.tran, why)
         answers = tuple([Answer(m.replica, m.status, m.body) for m in got])
         if caller.client:
             caller.after = call.group, "received"
@@ -378,6 +374,8 @@ class Calls:
         if caller is None or call is None:
             return  # it has not left, or its answer crossed with this
         recall(self.com, call)
+        if call.tran is not None and not call.received:
+            self._trans.given_up(caller, call, call.tran, f"its call {call.number} was cancelled")
         if call.receipt is not None:
             call.receipt = None
             self._now_waits(caller, None)

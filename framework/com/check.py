@@ -16,13 +16,14 @@ from framework.com.messages import (
     Proposal,
     Request,
     Response,
+    Waits,
     WireContext,
 )
 from framework.com.ranges import LONG
-from framework.com.view import Directory
+from framework.com.view import VOTE, Directory
 from framework.errors import BadMessage
 from framework.footprint import Footprint, Relation
-from framework.ids import Node, ObjectName, Replica, node_of, object_of
+from framework.ids import TRAN, Node, ObjectName, Replica, node_of, object_of
 
 AHEAD = 1 << 40  # no clock is ahead of another by so much
 MANY = 1 << 53  # no counter ever gets there; keeps arithmetic and wire format far from their ends
@@ -88,6 +89,9 @@ class Checker:
                 raise BadMessage(f"{where}: view {message.view} in a frame of view {frame.view}")
             if isinstance(message, Request):
                 self._request(message, frame.source, where, arrived)
+            elif isinstance(message, Waits):
+                if message.node != frame.source:
+                    raise BadMessage(f"{where}: tells what waits at {message.node!r}")
             elif isinstance(message, Cancel):
                 self._addressed(message, frame.source, where)
             elif isinstance(message, Delivered):
@@ -142,6 +146,11 @@ class Checker:
         for ancestor in m.chain:
             if ancestor.object not in self.directory.objects or not 0 < ancestor.length < len(m.invocation.path):
                 raise BadMessage(f"{where}: ancestor {ancestor.object!r} of length {ancestor.length}")
+            if ancestor.votes and (ancestor is not m.chain[0] or ancestor.object != TRAN or ancestor.votes < 0):
+                raise BadMessage(f"{where}: {ancestor.votes} votes for {ancestor.object!r}")
+        if m.parts[0].footprint.method == VOTE and m.parts[0].object == TRAN:
+            if len(path) < 3 or not m.args.isdigit() or len(m.args) > 9:
+                raise BadMessage(f"{where}: {m.invocation} is no vote of a part, or does not say of how many")
         self._context(m.context, where)
         if m.ordered != self.directory.needs_agreement(m.dests, m.parts):
             raise BadMessage(f"{where}: says ordered {m.ordered} of {[str(p.footprint) for p in m.parts]}")

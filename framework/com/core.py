@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from framework.com.again import Repeats
 from framework.com.calls import Calls
 from framework.com.check import Checker
 from framework.com.check_word import WordChecker
@@ -20,10 +21,12 @@ from framework.com.events import (
     AnyEffect,
     AnyEvent,
     Arrived,
+    Begin,
     Cancel,
     Collect,
     Completed,
     Connected,
+    Decide,
     Depart,
     Dropped,
     Evict,
@@ -35,6 +38,7 @@ from framework.com.events import (
     Take,
     Tick,
     Transmit,
+    Veto,
     Wake,
     Writable,
 )
@@ -54,13 +58,16 @@ from framework.com.messages import (
     Ready,
     Request,
     Response,
+    Waits,
 )
 from framework.com.messages import Cancel as CancelMessage
 from framework.com.messages import Known as KnownMessage
-from framework.com.view import Directory, Holding
+from framework.com.tran import Trans
+from framework.com.tran_host import TranHost
+from framework.com.view import Directory, Holding, Placement
 from framework.com.words import decode
 from framework.errors import BadMessage, BadRequest
-from framework.ids import GroupId, Node, Replica, Sid, node_of
+from framework.ids import TRAN, GroupId, Node, Replica, Sid, node_of
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -96,7 +103,8 @@ class Com:
             for n in directory.view.members
             if n != node
         }
-        self.hosts: dict[Replica, Host] = {r: self.host_type(self, p, r) for p, r in directory.on(node)}
+        self.trans = Trans(self)
+        self.hosts: dict[Replica, Host] = {r: self._host(p, r) for p, r in directory.on(node)}
         self.waiting: dict[GroupId, list[Host]] = {}  # where requests are that are not settled yet
         self.instances: dict[Sid, Instance] = {}
         self.calls = Calls(self)
@@ -113,6 +121,9 @@ class Com:
             Submit: self.calls.submit,
             Completed: self._completed,
             Safe: self._safe,
+            Begin: self.trans.begin,
+            Decide: self.trans.decide,
+            Veto: lambda event, now: self.trans.veto(event.tran, event.why),
             Collect: self.calls.collect,
             Tick: self._tick,
             Connected: self._connected,
@@ -120,7 +131,7 @@ class Com:
             Leave: self.calls.leave,
             Evict: lambda event, now: self.member.evict(event.node),
             Depart: lambda event, now: self.member.evict(self.node),
-            Again: self.calls.again,
+            Again: Repeats(self).send,
             Give: self.handover.give,
             Take: self.handover.take,
         }
@@ -131,8 +142,12 @@ class Com:
             Response: self.calls.respond,
             Delivered: self._delivered,
             CancelMessage: lambda m: self.hosts[m.target].cancel(m.group),
+            Waits: self.trans.deadlock.heard,
             Ready: lambda m: self.handover.ready(m.replica),
         }
+
+    def _host(self, placement: Placement, at: Replica) -> Host:
+        return TranHost(self, placement, at) if placement.name == TRAN else self.host_type(self, placement, at)
 
     @property
     def unready(self) -> Mapping[Replica, tuple[Node, ...]]:
@@ -297,6 +312,7 @@ class Com:
             host.catch_up()
         self.member.tick(now)
         self.handover.tick(now)
+        self.trans.tick(now)
         for link in self.links.values():
             for data in link.resend(now):
                 self.tell(Transmit(link.peer, data))

@@ -1,10 +1,11 @@
 """A request at one replica, with all that its way through the queue has to remember (framework.com.order)."""
 
-from framework.com.messages import Dest, Mark, Part, Request
+from framework.com.messages import Dest, Mark, Part, Request, WireContext
 from framework.footprint import Footprint
 from framework.ids import GroupId, Invocation, ObjectName, Replica, Stamp
 
 LOWEST = Stamp(0, GroupId(0, Replica(""), 0))
+HIGHEST = Stamp(1 << 64, GroupId(0, Replica(""), 0))
 
 
 class Entry:
@@ -13,6 +14,7 @@ class Entry:
     __slots__ = (
         "alike",
         "awaits",
+        "beyond",
         "dests",
         "fast",
         "first",
@@ -22,6 +24,7 @@ class Entry:
         "gone",
         "group",
         "heard",
+        "held",
         "invocation",
         "key",
         "known",
@@ -38,6 +41,7 @@ class Entry:
         "safe",
         "stamp",
         "started",
+        "tran",
         "version",
         "void",
         "waited",
@@ -74,6 +78,9 @@ class Entry:
         self.waited = False  # for a conflicting one
         self.awaits = range(0)  # numbers of the calls that its instance waits for now
         self.void = False
+        self.tran: Invocation | None = None  # the transaction that it is a part of; a root is none of its own
+        self.held = False  # performed, and kept until the transaction is over
+        self.beyond: WireContext = ()  # what must be delivered first at other replicas of this node
         self.queued = False  # it will be looked at
         self.key: Stamp | None = None  # where it stands in the index of known requests
         self.watchers: list[Entry] | None = None  # look at these again when this one moves

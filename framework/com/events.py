@@ -56,6 +56,9 @@ class Submit(Event):
     sessions: tuple[Session, ...] = ()  # of a client, at other nodes, as far as this node does not have them yet
     done: int = 0  # the client has all its answers to calls below this number
     absent: tuple[Replica, ...] = ()  # asked for, but not there: the com layer leaves them out and knows
+    tran: int = 0  # of a client: the number of its transaction that this call is a part of
+    independent: bool = False  # of an instance: a transaction of its own, whatever becomes of the caller
+    votes: bool = False  # of a client: this call is all of its transaction, and its parts decide on it
 
 
 class Collect(Event):
@@ -82,6 +85,35 @@ class Completed(Event):
     body: bytes = b""
     output: bool = False
     safe: bool = True
+
+
+class Decide(Event):
+    """A client ends its transaction. It is told the outcome as the response to ``call``: "commit" or "abort" in its
+    body. With ``commit`` False also: what became of that transaction? What nobody has decided is aborted by asking."""
+
+    client: str
+    call: int
+    tran: int
+    commit: bool
+    why: str = ""
+    deadline: float | None = None
+    sessions: tuple[Session, ...] = ()
+    done: int = 0
+
+
+class Begin(Event):
+    """A client begins a transaction here. It is aborted at its deadline, or when the client or this node leaves."""
+
+    client: str
+    tran: int
+    deadline: float
+
+
+class Veto(Event):
+    """Somebody who is no part of it wants this transaction aborted. Refused if it is over, or nobody here knows it."""
+
+    tran: Invocation
+    why: str
 
 
 class Safe(Event):
@@ -162,22 +194,9 @@ class Again(Event):
 
 
 AnyEvent = (
-    Again
-    | Evict
-    | Depart
-    | Give
-    | Take
-    | Submit
-    | Collect
-    | Completed
-    | Safe
-    | Cancel
-    | Leave
-    | Arrived
-    | Writable
-    | Connected
-    | Tick
-)
+    Again | Evict | Depart | Give | Take | Submit | Collect | Completed | Safe | Begin | Decide | Veto | Cancel
+    | Leave | Arrived | Writable | Connected | Tick
+)  # fmt: skip
 
 
 class Effect(msgspec.Struct, frozen=True, gc=False):
@@ -208,6 +227,7 @@ class Deliver(Effect, frozen=True):
     stamp: Stamp
     way: str  # "fast", "slow", or "none" where no agreement was needed
     cancelled: bool = False
+    tran: Invocation | None = None  # the transaction that it is a part of: if it ends well it is held, until Settle
 
 
 class Stop(Effect, frozen=True):
@@ -215,6 +235,15 @@ class Stop(Effect, frozen=True):
     done; one that cannot be stopped runs to its end. May come more than once."""
 
     sid: Sid
+
+
+class Settle(Effect, frozen=True):
+    """The transaction of an instance is over, or what it was called for has failed. It was completed with ``ok``, and
+    held: now keep what it did, or take that back. Before any effect that follows."""
+
+    sid: Sid
+    replica: Replica
+    commit: bool
 
 
 class Response(NamedTuple):
@@ -252,6 +281,16 @@ class Ended(Effect, frozen=True):
     committed: bool
 
 
+class Prepared(Effect, frozen=True):
+    """Told: an instance has been performed, and its response leaves; its conflict slots are taken until its transaction
+    is over."""
+
+    sid: Sid
+    replica: Replica
+    invocation: Invocation
+    committed: bool  # did it end well?
+
+
 class Sent(Effect, frozen=True):
     """Told: a message group was sent."""
 
@@ -271,6 +310,7 @@ class Sent(Effect, frozen=True):
     receipt: Receipt | None
     sessions: tuple[str, ...]
     waived: tuple[Replica, ...] = ()  # have no state yet: they are not waited for
+    tran: Invocation | None = None  # the transaction that it is a part of, if it is not one of its own
 
 
 class Landed(Effect, frozen=True):
@@ -348,5 +388,6 @@ class Changing(Effect, frozen=True):
     leaving: tuple[Node, ...]
 
 
-Told = Changing | Ended | Sent | Landed | Proposed | Agreed | Duplicate | Dropped
-AnyEffect = Installed | Out | Isolated | Snapshot | Wake | Transmit | Deliver | Stop | Received | Accepted | Told
+Told = Changing | Ended | Prepared | Sent | Landed | Proposed | Agreed | Duplicate | Dropped
+Done = Deliver | Settle | Stop | Received | Accepted
+AnyEffect = Installed | Out | Isolated | Snapshot | Wake | Transmit | Done | Told

@@ -77,6 +77,7 @@ def install(com: "Com", decision: Decision) -> None:
     com.tell(Installed(decision.view, decision.left, decision.joined))
     for node in com.links:
         com.post(node, Moved(com.view))
+    com.calls.renumber(decision.left)  # what is delivered now may make transactions end, and that is told
     _depart(com, decision, completed, alive)
     com.calls.depart(decision.left)
     com.handover.refresh()

@@ -13,7 +13,7 @@ itself, the replica is *closed* for a moment: requests wait until those that run
 a running instance go on, and it is opened again soon: two objects that call each other must not wait for each other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -25,7 +25,7 @@ from framework.com.messages import Ready
 from framework.com.view import NOBODY, Holding
 from framework.com.words import NONE
 from framework.errors import BadMessage, BadRequest, Unavailable
-from framework.ids import Node, Replica, node_of, object_of, replica
+from framework.ids import Invocation, Node, Replica, node_of, object_of, replica
 
 if TYPE_CHECKING:
     from framework.com.core import Com
@@ -65,7 +65,7 @@ class Handover:
     def keep(self, replica: Replica) -> bytes:
         """What goes with the state of a replica into its next life, or to disk. What is running is not in it; what is
         over is, also if it is not safe yet: it is in that state, and is safe where the state is."""
-        return self._part(self.com.hosts[replica])
+        return self._part(self.com.hosts[replica], self.com.trans.held_at(replica))
 
     def donors(self, replica: Replica) -> tuple[Node, ...]:
         """Nodes in the view with another replica of this object, those that are there for longest first."""
@@ -79,9 +79,8 @@ class Handover:
         self._choose()
         for mine in self.unready:
             self.unready[mine] = self.donors(mine)
-        view = self.com.lives.view
         for mine in tuple(self._wishes):
-            left = {(n, life) for n, life in self._wishes[mine] if life > view.version or view.life(n) == life}
+            left = {(n, life) for n, life in self._wishes[mine] if self._is_wanted(n, life)}
             self._wishes[mine] = left
             if not left:
                 del self._wishes[mine]
@@ -125,7 +124,8 @@ class Handover:
         wishes = self._wishes.get(host.replica)
         if not wishes or host.replica in self.unready:
             return
-        ready = [(n, since) for n, since in sorted(wishes) if self._no_earlier(host, since)]
+        wanted = [(n, since) for n, since in sorted(wishes) if self._is_wanted(n, since)]
+        ready = [(n, since) for n, since in wanted if self._no_earlier(host, since)]
         if not ready:
             return
         if not host.order.ahead.performing and not host.answers.unsafe:
@@ -139,6 +139,11 @@ class Handover:
         elif now is not None and not host.order.closed and now >= self._open_until.get(host.replica, now):
             host.order.closed = True
             self._closed_at[host.replica] = now
+
+    def _is_wanted(self, node: Node, life: int) -> bool:
+        """Not by a life that is over. While a view is installed, something may end here before ``refresh``."""
+        view = self.com.lives.view
+        return life > view.version or view.life(node) == life
 
     def _no_earlier(self, host: Host, since: int) -> bool:
         """Is no request of a view before this one, in which a node joined, to come or under way?"""
@@ -156,8 +161,8 @@ class Handover:
             host.order.open()
             host.flush()
 
-    def _part(self, host: Host) -> bytes:
-        part = Part(self.com.clock, host.epoch.inherited(), host.replies.export())
+    def _part(self, host: Host, held: Collection[Invocation] = ()) -> bytes:
+        part = Part(self.com.clock, host.epoch.inherited(), host.replies.export(held))
         return msgspec.msgpack.encode(part)
 
     # the one who takes

@@ -42,6 +42,10 @@ class Host:
         self._peers_of: dict[tuple[Replica, ...], list[Node]] = {}
         self._held: list[Response] = []  # for instances here, see hold
         self._cancelled: set[GroupId] = set()  # requests that wait here, to be aborted instead of performed
+        if com.trans.on:
+            self.order.roots = com.directory.roots if placement.name in com.directory.roots else ()
+            self.order.gate = com.trans.gates.gate
+            self.order.aborted = com.trans.is_aborted
 
     # requests come
 
@@ -62,7 +66,8 @@ class Host:
         performed = self._performed(request)
         if request.ordered:
             self._waits_here(request.group)
-        self.order.arrive(request, (origin, seq), preds, performed)
+        beyond = self.com.trans.gates.beyond(self, request) if request.context else ()
+        self.order.arrive(request, (origin, seq), preds, performed, beyond)
         if self.order.out:
             self.flush()
 
@@ -132,6 +137,9 @@ class Host:
             held, self._held = self._held, []
             for response in held:
                 self.com.post(self.com.node, response)
+        gates = self.com.trans.gates
+        if gates.gated or gates.late:
+            gates.look()
 
     def _propose(self, entry: Entry) -> None:
         """To every destination; with an announcement for those that may not have the request yet."""
@@ -224,7 +232,7 @@ class Host:
 
     # instances start and end
 
-    def _start(self, entry: Entry) -> None:
+    def _start(self, entry: Entry) -> Instance:
         request = entry.request
         assert request is not None and entry.stamp is not None
         self.com.clock_at_least(entry.stamp.number)
@@ -237,7 +245,12 @@ class Host:
         cancelled = bool(self._cancelled) and entry.group in self._cancelled
         if cancelled:
             self._cancelled.remove(entry.group)
-        self.com.tell(Deliver(sid, cid, self.replica, request, entry.footprint, entry.stamp, way(entry), cancelled))
+        elif entry.tran is not None:
+            cancelled = self.com.trans.is_lost(request.invocation, entry.tran)
+        self.com.tell(
+            Deliver(sid, cid, self.replica, request, entry.footprint, entry.stamp, way(entry), cancelled, entry.tran)
+        )
+        return instance
 
     def _siblings(self, request: Request) -> WireContext:
         if len(request.dests) == 1:
@@ -261,6 +274,9 @@ class Host:
         """It ends when each object it called has answered (P1 §2.4: non-blocked instantiation)."""
         if instance.finished is None or instance.sid not in self.com.instances:
             return
+        if instance.entry.tran is not None or instance.dependents:
+            self.com.trans.try_end(self, instance, instance.finished)
+            return
         if not instance.calls or not any(c.silent for c in instance.calls.values()):
             self._end(instance, instance.finished)
 
@@ -275,27 +291,42 @@ class Host:
         return False
 
     def _end(self, instance: Instance, event: Completed) -> None:
+        self.perform(instance, event)
+        self.leave(instance, event.ok)
+        self.answers.over(instance, event)
+        self.freed(instance.entry)
+
+    def perform(self, instance: Instance, event: Completed) -> None:
+        """It is performed: what is to be told of it."""
         entry, reply = instance.entry, instance.reply
         request = entry.request
         assert request is not None
         del self.com.instances[instance.sid]
         self.com.calls.drop(instance)
-        if event.ok:
-            self._commit(instance, request)
         if instance.acted:
             reply.context = reply.full = instance.leaves(self.com.known)
             reply.joins = instance.joins.wire()
+            reply.torn = instance.torn
         else:  # its caller knows what the request brought: it sent that, or the request replaced it
             reply.context = instance.base
             reply.full = instance.base + request.context + instance.siblings
+
+    def leave(self, instance: Instance, committed: bool) -> None:
+        """It has ended, for those that come after it."""
+        if committed:
+            assert instance.entry.request is not None
+            self._commit(instance, instance.entry.request)
         if self.com.told:
-            self.com.tell(Ended(instance.sid, self.replica, instance.invocation, event.ok))
-        self.answers.over(instance, event)
+            self.com.tell(Ended(instance.sid, self.replica, instance.invocation, committed))
+
+    def freed(self, entry: Entry) -> None:
+        """Its slots are free."""
         self.order.end(entry)
         if self.order.closed:
             self.com.handover.look(self)
         self.flush()
-        if self.com.view > 1 and request.chain:
+        assert entry.request is not None
+        if self.com.view > 1 and entry.request.chain:
             self.com.calls.look_again([i for i in self.com.instances.values() if i.sid.replica == self.replica])
 
     def safe(self, sid: Sid) -> None:

@@ -24,6 +24,7 @@ class Timing(msgspec.Struct, frozen=True):
     window: int = 256  # unacknowledged frames
     batch: int = 512  # messages in one frame
     burst: int = 32  # frames sent again at once
+    hold_most: float = 60.0  # a transaction that was not decided for so long is aborted
     suspect_after: float = float("inf")  # a member is suspected when nothing was heard of it for this long, or longer
 
 

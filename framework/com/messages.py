@@ -33,6 +33,7 @@ class Ancestor(NamedTuple):
     object: ObjectName
     length: int
     replicas: tuple[Replica, ...]
+    votes: int = 0  # of a client's transaction: so many parts decide on it, each by its vote; 0: the client does
 
 
 class Part(NamedTuple):
@@ -97,6 +98,7 @@ class Response(Message, tag=4, frozen=True):
     settled: bool  # its request is settled there: then the response proves it (PROTOCOL §4)
     context: WireContext
     joins: WireContext  # calls that came back to objects of the caller's chain
+    torn: bool = False  # something that it called was undone, before the end of the transaction
 
 
 class Delivered(Message, tag=5, frozen=True):
@@ -122,7 +124,25 @@ class Ready(Message, tag=8, frozen=True):
     replica: Replica
 
 
-AnyMessage = Request | Proposal | Known | Response | Delivered | Cancel | Moved | Ready
+class Edge(NamedTuple):
+    """A transaction waits for another one."""
+
+    waiter: Invocation
+    holder: Invocation
+    waiter_born: int  # the lowest stamp that is known of it: who is younger gives way
+    holder_born: int
+    part: bool  # what waits is a part of the waiter, which has begun; else it is its root, and has not
+    text: str  # where, and what: for people
+
+
+class Waits(Message, tag=9, frozen=True):
+    """To the first member: who waits at the replicas of this node, for whom (com/deadlock.py)."""
+
+    node: Node
+    edges: tuple[Edge, ...]
+
+
+AnyMessage = Waits | Request | Proposal | Known | Response | Delivered | Cancel | Moved | Ready
 
 
 class Frame(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False, tag=1):

@@ -24,12 +24,12 @@ from collections.abc import Callable, Iterable
 from typing import Final, Literal
 
 from framework.com.absence import Absence
-from framework.com.before import Before
 from framework.com.direct import direct, start
 from framework.com.entry import Entry, line_of, part_of
+from framework.com.kin import Kin
 from framework.com.late import Late
 from framework.com.lives import Lives
-from framework.com.messages import Dest, Mark, Request
+from framework.com.messages import Dest, Mark, Request, WireContext
 from framework.com.past import Past
 from framework.com.reason import Reason, conflict, held, no_agreement
 from framework.footprint import Footprint, Relation
@@ -45,7 +45,7 @@ VOID: Final[What] = "void"  # another copy is performed here: answer from its re
 SETTLED: Final[What] = "settled"  # delivered, with a final stamp: tell everybody (delivered marks)
 
 
-class Order(Before):
+class Order(Kin):
     """The queue of one replica. Calls change it; what is to be done comes out in ``out``."""
 
     def __init__(self, replica: Replica, relation: Relation, told: bool = True, lives: Lives | None = None) -> None:
@@ -78,10 +78,12 @@ class Order(Before):
             self.ahead.stand(entry, first)
         return entry
 
-    def arrive(self, request: Request, mark: Mark, preds: Iterable[Mark], performed: bool) -> Entry:
+    def arrive(
+        self, request: Request, mark: Mark, preds: Iterable[Mark], performed: bool, beyond: WireContext = ()
+    ) -> Entry:
         """A request is here. ``performed``: another copy of the call has been performed or is running here."""
         part = part_of(request, self.name)
-        if not performed and (at_once := direct(self, request, part.footprint, mark, preds)) is not None:
+        if not (performed or beyond) and (at_once := direct(self, request, part.footprint, mark, preds)) is not None:
             self._direct(at_once)
             return at_once
         first = Stamp(request.number, request.group)
@@ -91,6 +93,11 @@ class Order(Before):
         entry.ordered = request.ordered
         entry.mark = mark
         entry.line = line_of(request, self.name)
+        entry.tran = self.tran_of(request) if request.chain else None
+        if entry.tran is not None and self.aborted(entry.tran):
+            self.ahead.leave(entry)
+            entry.places = entry.meets = ()
+        entry.beyond = beyond
         self._by_mark[mark] = entry
         entry.followers = self.awaited.pop(mark, None)
         self._precede(entry, preds)
@@ -140,8 +147,7 @@ class Order(Before):
     def end(self, entry: Entry) -> None:
         """The instance that performed this request has ended."""
         self.ahead.end(entry)
-        if entry.line:
-            self._joining = {m: i for m, i in self._joining.items() if i != entry.invocation}
+        self._joined(entry)
         self._move(entry)
         self._run()
 
@@ -174,20 +180,6 @@ class Order(Before):
         if undelivered is not None:
             return Reason(f"its predecessor {undelivered} is not delivered", (undelivered,))
         return conflict(self.ahead.blocker(entry))
-
-    def comes_back(self, ancestor: Entry, calls: range) -> bool:
-        """Does a request that came back from one of these calls of a running instance wait here, or is it running?"""
-        assert ancestor.invocation is not None
-        depth = len(ancestor.invocation.path)
-        known = [*self.entries.values(), *self.ahead.performing.values()]
-        return any(
-            ancestor.invocation in e.line
-            and not e.void
-            and e.invocation is not None
-            and e.invocation.path[depth] in calls
-            for e in known
-            if e is not ancestor and (not e.started or e.invocation in self.ahead.performing)
-        )
 
     def forget(self, entry: Entry) -> None:
         """A request that is void: it is announced and will never come, or can never be agreed."""
@@ -251,7 +243,10 @@ class Order(Before):
             return
         if entry.void or entry.started:
             self._settle(entry)
-        elif self._undelivered(entry) is None:
+        elif (first := self._undelivered(entry)) is not None:
+            if (other := self._learns(entry, first)) is not None:
+                self._watch(other, entry)
+        elif not (entry.beyond and self.gate(self, entry)):
             blocker = self.ahead.blocker(entry)
             if blocker is None:
                 self._try_start(entry)
@@ -324,7 +319,7 @@ class Order(Before):
             self.ahead.stand(entry, entry.stamp)
             self._move(entry)
         if entry.watchers:  # who looks through it at others (see _outside) learns from this
-            self._look(*[w for w in entry.watchers if w.line])
+            self._look(*[w for w in entry.watchers if w.line or w.tran is not None])
 
     def _try_start(self, entry: Entry) -> None:
         if self.ahead.inside(entry) or not self.late.keeps(entry, self.closed):

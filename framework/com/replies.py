@@ -26,7 +26,7 @@ BOUND = 10_000
 
 
 class Reply:
-    __slots__ = ("body", "context", "copies", "full", "joins", "outcome", "output", "status", "waiting")
+    __slots__ = ("body", "context", "copies", "full", "joins", "outcome", "output", "status", "torn", "waiting")
 
     def __init__(self, copies: int) -> None:
         self.status: str | None = None  # None: nobody may be told yet
@@ -36,6 +36,7 @@ class Reply:
         self.context: WireContext = ()  # for the caller whose copy was performed
         self.full: WireContext = ()  # for callers of other copies: with what the performed one brought
         self.joins: WireContext = ()
+        self.torn = False  # something that it called was undone
         self.copies = copies  # how many are still to come
         self.waiting: list[Request] = []  # copies that came before anybody may be told
 
@@ -64,19 +65,30 @@ class Replies:
         """Its reply, or None if that is no longer kept."""
         return self._replies.get(invocation)
 
-    def export(self) -> Kept:
-        """For a replica that has no state. What is running is not in it; what is over is, also if nobody may be told
-        yet: it is in the state."""
-        over = {i: r.status or r.outcome for i, r in self._replies.items()}
-        running = {i for i, status in over.items() if status is None}
+    def all(self) -> list[tuple[Invocation, Reply]]:
+        return list(self._replies.items())
+
+    def last(self, reply: Reply) -> None:
+        """It is kept until it is dropped, however many copies are answered."""
+        reply.copies = 1 << 40
+
+    def drop(self, invocation: Invocation) -> None:
+        if self._replies.pop(invocation, None) is not None:
+            self._bury(invocation)
+
+    def export(self, held: Collection[Invocation] = ()) -> Kept:
+        """For a replica that has no state. What is running or held is not in it; what is over is, also if nobody may be
+        told yet: it is in the state."""
+        over = {i: None if i in held else r.status or r.outcome for i, r in self._replies.items()}
+        running = {i for i, status in over.items() if status is None} | set(held)
         told = [
             Told(i, status, r.body, r.output, r.context, r.full, r.joins, r.copies)
             for i, r in self._replies.items()
             if (status := over[i]) is not None and not _within(i, running)
         ]
-        tombs = tuple(i for i in self._tombs if not _within(i, running))
+        tombs = tuple(i for i in self._tombs if i not in running and not _within(i, running))
         roots = tuple((client, ranges.wire()) for client, ranges in self._roots.items())
-        started = tuple(sorted(i for i in running if len(i.path) == 1))
+        started = tuple(sorted(i for i in running if len(i.path) == 1 and i in self))
         return Kept(tuple(told), tombs, roots, tuple(self._done.items()), started)
 
     def adopt(self, kept: Kept) -> None:

@@ -6,14 +6,18 @@ How the next view is decided is in framework.com.member.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from framework.com.messages import Dest, Part
 from framework.errors import BadRequest, NoSuchObject
 from framework.footprint import Relation
-from framework.ids import Node, ObjectName, Replica, check_name, node_of, replica
+from framework.ids import TRAN, Node, ObjectName, Replica, check_name, node_of, replica
+
+COMMIT: Final = "commit"  # methods of tran
+ABORT: Final = "abort"
+VOTE: Final = "vote"  # of a part (framework.com.votes)
 
 
 class View(msgspec.Struct, frozen=True, array_like=True):
@@ -62,13 +66,26 @@ class Holding(NamedTuple):
 class Placement:
     """An object: its conflict relation, and its replicas in the order of the nodes."""
 
-    __slots__ = ("durable", "name", "relation", "replicas")
+    __slots__ = ("durable", "loose", "name", "relation", "replicas")
 
-    def __init__(self, name: str, relation: Relation, nodes: Sequence[str], durable: bool = False) -> None:
+    def __init__(
+        self, name: str, relation: Relation, nodes: Sequence[str], durable: bool = False, loose: bool = False
+    ) -> None:
         self.durable = durable
+        self.loose = loose or durable  # it takes no part in transactions: what it has done stays done
         self.name = ObjectName(check_name(name, "object name"))
         self.relation = relation
         self.replicas: tuple[Replica, ...] = tuple(replica(name, n) for n in sorted(nodes))
+
+
+#: Two outcomes of one transaction conflict, and each with itself: the first one delivered is the outcome. A vote of a
+#: part conflicts with them, and with no other vote.
+OUTCOMES = Relation([(COMMIT, COMMIT), (COMMIT, ABORT), (ABORT, ABORT), (VOTE, COMMIT), (VOTE, ABORT)])
+
+
+def tran(nodes: Sequence[str]) -> Placement:
+    """The object whose instances are transactions (P0 §2). A group has transactions if its directory has this."""
+    return Placement(TRAN, OUTCOMES, nodes)
 
 
 class Directory:
@@ -82,6 +99,8 @@ class Directory:
         if strange := [n for n in view.members if n not in self.nodes]:
             raise BadRequest(f"members {strange} of view {view.version} are not among the nodes {list(self.nodes)}")
         self.objects: Mapping[ObjectName, Placement] = {p.name: p for p in placements}
+        takes_part = frozenset(p.name for p in placements if not p.loose)
+        self.roots = takes_part if TRAN in self.objects else frozenset()  # whose calls are transactions
         for placement in placements:
             for r in placement.replicas:
                 if r.partition("@")[2] not in self.nodes:

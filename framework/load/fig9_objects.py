@@ -6,7 +6,8 @@ object 3 of the point with 50 % ucast and C = 60 of seed 0. So points do not dis
 the names which of them a message belongs to. Classes are made when a node asks for them by name: ``N6S0U50C60O3``.
 
 What an instance does depends on the seed and its invocation alone, as in the simulator; so the same seed gives the same
-calls here and there. A method is told its invocation by its caller: a client's name is not known before the run.
+calls here and there. A method is told its invocation by its caller: a client's name is not known before the run. Each
+call is a transaction of its own, as in the simulator: else outcomes would be counted, and deadlocks aborted.
 """
 
 import asyncio
@@ -98,9 +99,9 @@ class Fig9Object(Object):
             for name, called, invocation in parts(act, caller, number)
         ]
         if act.transmission == "ucast":
-            await orb.srec(await orb.ucast(requests[0]))
+            await orb.srec(await orb.ucast(requests[0], independent=True))
             return
-        for reply in await orb.crec(await orb.pcast(*requests)):
+        for reply in await orb.crec(await orb.pcast(*requests, independent=True)):
             if not reply.ok:
                 raise reply.error
 

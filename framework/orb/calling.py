@@ -9,6 +9,7 @@ import random
 import threading
 import time
 from collections import deque
+from contextvars import ContextVar
 
 import msgspec
 
@@ -25,6 +26,16 @@ log = logging.getLogger(__name__)
 
 AGAIN, AGAIN_MOST = 0.02, 0.3  # seconds before a call is repeated for which too few replicas were there
 MOST_UNHEARD = 8192  # calls that the node has not taken yet: then callers of one-way methods wait
+
+
+class Joined:
+    """A transaction that calls inside of a block belong to (transaction.py)."""
+
+    def act(self, calling: "Calling", act: Act) -> Act:
+        raise NotImplementedError
+
+
+joined: ContextVar[Joined | None] = ContextVar("obo_transaction", default=None)
 
 
 class Pending:
@@ -49,6 +60,7 @@ class Calling:
     """``begin``, ``send``, ``collect`` and ``cancel`` may be called from any thread; the rest belongs to the loop."""
 
     def __init__(self, timeout: float) -> None:
+        self.client = ""  # its name
         self.node = ""  # the home node's name, while there is one
         self.ready = False  # is there a home node?
         self._timeout = timeout
@@ -91,6 +103,12 @@ class Calling:
             self._settle(number, pending.failed)
         return number
 
+    def number(self) -> int:
+        """For a transaction: it stands where the number of a call would."""
+        with self._mutex:
+            self._next += 1
+            return self._next - 1
+
     def cancel(self, number: int) -> None:
         """Nobody waits for this call any more."""
         with self._mutex:
@@ -105,6 +123,9 @@ class Calling:
         return len(self._unheard) >= MOST_UNHEARD or len(self._out) >= MOST_UNHEARD
 
     def _start(self, act: Act, settle: Settle | None) -> int:
+        transaction = joined.get()
+        if transaction is not None:
+            act = transaction.act(self, act)
         check_size(act, self._max_message)
         if self._closed:
             raise Unavailable("the client was closed")
@@ -113,11 +134,11 @@ class Calling:
         limit = act.timeout
         if limit is None:
             limit = self._timeout
-            act = Act(act.kind, act.parts, act.transmission, act.receipt, act.wait, limit, act.stale)
+            act = msgspec.structs.replace(act, timeout=limit)
         pending = Pending(act, settle, limit)
         with self._mutex:
             number = self._next
-            self._next += len(act.parts)
+            self._next += len(act.parts) or 1
             self._calls[number] = pending
             if act.kind == "oneway":
                 self._unheard.append(number)

@@ -13,7 +13,7 @@ Both have the same names. Proxies of ``Orb`` may be used from many threads; thos
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Literal, Never, Self, TypeVar, Unpack, overload
@@ -23,12 +23,15 @@ from framework.declare import Object
 from framework.errors import BadRequest
 from framework.net.security import Access, Credentials, client
 from framework.orb import glance, inputs
+from framework.orb.calling import joined
 from framework.orb.config import split_address
 from framework.orb.home import TIMEOUT, Home
 from framework.orb.loops import new_loop
 from framework.orb.messages import Act, Change, Look
-from framework.orb.proxy import Face, Finish, Settle
+from framework.orb.proxy import Finish, Settle
+from framework.orb.transaction import ATTEMPTS, LIMIT, AsyncTransaction, Transaction, run, run_async
 from framework.orb.waits import Latch, LoopFuture, ThreadFuture
+from framework.orb.ways import AsyncWays, Ways
 
 R = TypeVar("R")
 T = TypeVar("T", bound=Object)
@@ -43,7 +46,7 @@ def quorum(r: int) -> Receipt:
     return Receipt("quorum", inputs.count(r))
 
 
-class Orb(Face):
+class Orb(Ways):
     """Objects for a program of threads. Made by ``connect``."""
 
     def __init__(self, addresses: str | Sequence[str], timeout: float = TIMEOUT, **access: Unpack[Access]) -> None:
@@ -97,6 +100,25 @@ class Orb(Face):
         """A proxy: typed by a class, or by name alone."""
         return self._proxy(cls, name)
 
+    def transaction(self, timeout: float = LIMIT) -> Transaction:
+        """``with orb.transaction():`` calls inside are done whole, or not at all (docs/transactions.md)."""
+        return Transaction(self, self._home, timeout)
+
+    def _voted(self, timeout: float) -> Transaction:
+        return Transaction(self, self._home, timeout, votes=True)
+
+    def run_transaction(self, fn: "Callable[[Orb], R]", attempts: int = ATTEMPTS, timeout: float = LIMIT) -> R:
+        """``fn(orb)`` in a transaction; again, after a pause, when that was aborted by others."""
+        return run(self, fn, attempts, timeout)
+
+    def _wholly(self, act: Callable[[], R]) -> R:
+        return act() if joined.get() is not None else self.run_transaction(lambda _: act())
+
+    def _by_votes(self, act: Callable[[], R]) -> R:
+        if joined.get() is not None:
+            return super()._by_votes(act)
+        return run(self, lambda _: act(), ATTEMPTS, LIMIT, votes=True)
+
     def look(self, what: Literal["objects", "status"]) -> Any:
         """What the home node says about the objects, or about itself."""
         return self._run(self._home.look(what))
@@ -139,7 +161,7 @@ def in_background(work: Coroutine[Any, Any, R]) -> R:
     return asyncio.run_coroutine_threadsafe(work, _background()).result()
 
 
-class AsyncOrb(Face):
+class AsyncOrb(AsyncWays):
     """Objects for coroutines: the same names as ``Orb``, each to be awaited."""
 
     def __init__(self, addresses: str | Sequence[str], timeout: float = TIMEOUT, **access: Unpack[Access]) -> None:
@@ -184,6 +206,27 @@ class AsyncOrb(Face):
         """A proxy: typed by a class, or by name alone. For type checkers the proxy is the class itself: there a method
         taken from the class is one to be awaited (``declare/marks.py``); an object of it is what ``Orb`` gives."""
         return self._proxy(cls, name)
+
+    def transaction(self, timeout: float = LIMIT) -> AsyncTransaction:
+        """``async with orb.transaction():``"""
+        return AsyncTransaction(self, self._home, timeout)
+
+    def _voted(self, timeout: float) -> AsyncTransaction:
+        return AsyncTransaction(self, self._home, timeout, votes=True)
+
+    async def run_transaction(
+        self, fn: "Callable[[AsyncOrb], Awaitable[R]]", attempts: int = ATTEMPTS, timeout: float = LIMIT
+    ) -> R:
+        """``await fn(orb)`` in a transaction; again, after a pause, when that was aborted by others."""
+        return await run_async(self, fn, attempts, timeout)
+
+    async def _wholly(self, act: Callable[[], Awaitable[R]]) -> R:
+        return await (act() if joined.get() is not None else self.run_transaction(lambda _: act()))
+
+    async def _by_votes(self, act: Callable[[], Awaitable[R]]) -> R:
+        if joined.get() is not None:
+            return await super()._by_votes(act)
+        return await run_async(self, lambda _: act(), ATTEMPTS, LIMIT, votes=True)
 
     async def look(self, what: Literal["objects", "status"]) -> Any:
         return await self._home.look(what)

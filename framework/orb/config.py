@@ -40,7 +40,7 @@ from typing import Any
 
 import msgspec
 
-from framework.com.view import Directory, Placement, View
+from framework.com.view import Directory, Placement, View, tran
 from framework.declare import Backed, Declaration, Object, declaration
 from framework.declare.suggest import did_you_mean
 from framework.errors import BadRequest, OboError
@@ -106,8 +106,13 @@ class Config:
         self.security = security
         self.group = group
         self.declarations: dict[ObjectName, Declaration] = {n: declaration(c) for n, c in classes.items()}
-        placements = [Placement(n, d.relation, on[n], classes[n].durable) for n, d in self.declarations.items()]
-        self.directory = Directory(View(1, tuple(sorted(addresses))), placements)
+        placements = [
+            Placement(n, d.relation, on[n], classes[n].durable, issubclass(classes[n], Backed))
+            for n, d in self.declarations.items()
+        ]
+        if TRAN in classes:
+            raise BadRequest(f"objects.{TRAN}: the name of the object that knows about transactions; take another one")
+        self.directory = Directory(View(1, tuple(sorted(addresses))), [*placements, tran(list(addresses))])
 
     def address(self, node: str) -> str:
         found = self.addresses.get(Node(node))

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from framework.com.events import Completed, Deliver, Received, Safe, Stop
+from framework.com.events import Completed, Deliver, Received, Safe, Settle, Stop
 from framework.errors import Aborted, OboError
 from framework.footprint import Footprint
 from framework.ids import Replica, Sid, object_of
@@ -17,6 +17,7 @@ from framework.orb.performance import Instance, Resident
 from framework.orb.reading import Reading
 from framework.orb.sampling import Heard, Own
 from framework.orb.stage import Stage
+from framework.orb.undoing import Undoing
 
 if TYPE_CHECKING:
     from framework.orb.durable.journaling import Journaling
@@ -41,6 +42,8 @@ class Dispatch:
         self._closed: dict[Replica, Quiet] = {}  # somebody waits until nothing is performed there
         self._late: dict[Replica, list[Deliver]] = {}  # and this waits so long
         self._tasks: set[asyncio.Task[None]] = set()
+        self._undoing = Undoing(stage, self.deliver)
+        self.undone: set[Sid] = set()  # when the life was over: of transactions that were not
 
     def start(self) -> None:
         """On the loop that all is performed on, or comes back to."""
@@ -58,6 +61,8 @@ class Dispatch:
         """Start an instance; it answers with Completed."""
         if effect.replica in self._closed and not _comes_back(effect):
             self._late[effect.replica].append(effect)
+            return
+        if self._undoing.delays(effect):
             return
         try:
             if effect.cancelled:
@@ -84,6 +89,18 @@ class Dispatch:
         ``told`` hears in a later turn of the loop what came of it."""
         method, envelope = self._stage.naming.method(object_of(at), footprint.method), open_envelope(args)
         Reading(self._stage, self.residents[at], method, envelope, told).start()
+
+    def settle(self, effect: Settle) -> None:
+        """The transaction of an instance is over: it is kept, or taken back before anything else is performed there."""
+        resident = self.residents[effect.replica]
+        performance = resident.held.pop(effect.sid, None)
+        if performance is None:
+            return  # it has changed nothing
+        if effect.commit:
+            performance.settle(True)
+            _changed(performance, self._stage.loop.time())
+        else:
+            self._undoing.begin(performance)
 
     def cancel(self, effect: Stop) -> None:
         """Nobody waits for an instance any more. It hears of that in a later turn of the loop: what it does then goes
@@ -164,10 +181,12 @@ class Dispatch:
 
     def changing(self, at: Replica) -> bool:
         """Is something still going on that may change the state of this replica?"""
-        return any(p.changes for p in self._running.values() if p.effect.replica == at)
+        return at in self._undoing or any(p.changes for p in self._running.values() if p.effect.replica == at)
 
     def busy(self, at: Replica) -> bool:
-        """The same; also if it has ended, and is not counted yet."""
+        """The same; also if it has ended, and is not counted yet, or is held: others may have undone that already."""
+        if at in self._undoing or self.residents[at].held:
+            return True
         return any(not p.method.readonly for p in self._running.values() if p.effect.replica == at)
 
     def last(self) -> list[Completed]:
@@ -175,13 +194,17 @@ class Dispatch:
         undone."""
         for resident in self.residents.values():
             resident.close()
+            while resident.held:  # nobody knows what becomes of it: it is not in the state that is left
+                sid, performance = resident.held.popitem()
+                self.undone.add(sid)
+                self._undoing.begin(performance)
         done = []
-        for performance, completed in self._stage.close():
+        for one, completed in self._stage.close():
             del self._running[completed.sid]
-            if isinstance(performance, Writing):
+            if isinstance(one, Writing):
                 continue  # its batch is rolled back
-            _count(performance, completed, self._stage.loop.time())
-            noted = self._noted(performance, completed)
+            _count(one, completed, self._stage.loop.time())
+            noted = self._noted(one, completed)
             if noted is not None:
                 done.append(noted)
         return done
@@ -213,6 +236,12 @@ def _count(performance: Instance, completed: Completed, now: float) -> None:
     if performance.method.readonly:
         return
     resident.saw(performance.effect.request.invocation)
-    if completed.ok:
-        resident.changes += 1
-        resident.recent.add(performance.effect.request, now)
+    if completed.ok and completed.sid not in resident.held:
+        _changed(performance, now)
+
+
+def _changed(performance: Instance, now: float) -> None:
+    """It is in the state, for good."""
+    resident = performance.resident
+    resident.changes += 1
+    resident.recent.add(performance.effect.request, now)

@@ -19,6 +19,7 @@ import msgspec
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
 
 from framework.errors import (
+    Aborted,
     BadMessage,
     OutcomeUnknown,
     Unauthenticated,
@@ -251,10 +252,13 @@ class Home(Calling):
             self.node = node
             self._out.clear()
             self._brought.clear()
+            lost = [n for n, p in self._calls.items() if p.sent and p.act.tran is not None and not p.act.tran.decide]
             for number, pending in self._calls.items():
-                if pending.failed is None:
+                if pending.failed is None and number not in lost:
                     self._send(number, pending)
             self.ready = True
+        for number in lost:  # a transaction is bound to the node where it began
+            self._settle(number, Aborted(f"the home node of the transaction was lost: {self._why}"))
         self._ready.set()
         tasks = [asyncio.ensure_future(work) for work in (self._read(stream), self._write(stream), self._move.wait())]
         try:

@@ -40,7 +40,8 @@ def close(life: "Life") -> dict[Replica, Remains]:
     com, tracing = life.com, life.tracing
     for done in life.dispatch.last():
         _complete(life, done)
-    spoiled = {i.sid.replica for i in com.instances.values() if _changed(i)}
+    undone = life.dispatch.undone
+    spoiled = {i.sid.replica for i in com.instances.values() if _changed(i) and i.sid not in undone}
     spoiled |= {r for r in life.residents if _half_done(life, r)}
     for replica in spoiled:
         log.warning("the state of %s is not kept: a call was open that would be half in it", replica)

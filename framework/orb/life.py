@@ -23,6 +23,7 @@ from framework.com.events import (
     Isolated,
     Out,
     Received,
+    Settle,
     Snapshot,
     Stop,
     Submit,
@@ -33,7 +34,7 @@ from framework.com.view import View
 from framework.declare import Method, Object
 from framework.errors import BadRequest, Broken, OboError, Unavailable
 from framework.footprint import Footprint
-from framework.ids import ObjectName, Replica, node_of, object_of, replica
+from framework.ids import TRAN, ObjectName, Replica, node_of, object_of, replica
 from framework.orb import keeping
 from framework.orb.backed.resident import BackedResident
 from framework.orb.dispatch import Dispatch
@@ -52,6 +53,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+class Tran(Object):
+    """The object whose instances are transactions: what it knows is in the com layer (framework/com/tran.py)."""
+
+
 class Life:
     def __init__(self, node: "Node", view: View, trace: Path | None) -> None:
         directory = node.config.directory.at(view)
@@ -61,7 +66,11 @@ class Life:
         self.tracing = Tracing(node.name, directory, trace) if trace is not None else None
         classes, durable = node.config.classes, node.disk.journals if node.disk is not None else ()
         stage = Stage(self.feed, node.naming, self.there)
-        self.residents = {r: self._resident(r, classes[object_of(r)], r in durable) for r in self.com.hosts}
+        known = {**classes, TRAN: Tran}
+        self.residents = {r: self._resident(r, known[object_of(r)], r in durable) for r in self.com.hosts}
+        for at, resident in self.residents.items():
+            resident.takes_part = object_of(at) in directory.roots
+        self._tran = replica(TRAN, node.name)
         self.dispatch = Dispatch(stage, self.residents, node.comparing.differs)
         self.dispatch.start()
         for backed in self.backed():
@@ -90,7 +99,8 @@ class Life:
         self._carry: dict[type[Any], Callable[[Any], None]] = {
             Wake: lambda e: lines[e.peer].wake(),
             Transmit: lambda e: lines[e.peer].transmit(e.data),
-            Deliver: self.dispatch.deliver,
+            Deliver: self._deliver,
+            Settle: self.dispatch.settle,
             Stop: self.dispatch.cancel,
             Received: self._received,
             Accepted: lambda e: node.asker(e.client).accepted(e),
@@ -189,6 +199,14 @@ class Life:
         if self.tracing is not None:
             self.tracing.effect(out)
         self.node.out(out.why)
+
+    def _deliver(self, effect: Deliver) -> None:
+        if effect.replica != self._tran:
+            self.dispatch.deliver(effect)
+            return
+        tran = self.residents[self._tran]  # the com layer performs it by itself
+        tran.changes += 1
+        tran.recent.add(effect.request, self.now())
 
     def _received(self, effect: Received) -> None:
         if effect.complete or (effect.client and self.node.asker(effect.client).early(effect)):

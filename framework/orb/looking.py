@@ -139,8 +139,26 @@ def status(life: "Life", lines: Mapping[Node, Line]) -> dict[str, Any]:
             {"replica": i.sid.replica, "call": str(i.invocation)} for i in islice(com.instances.values(), MOST)
         ],
         "calls": list(islice(_calls(com), MOST)),
+        "transactions": _transactions(com, life.now()),
         "process": process(),
     }
+
+
+def _transactions(com: Com, now: float) -> list[dict[str, Any]]:
+    """Those that are not over, as far as this node has something of them or they wait here."""
+    waits: dict[str, list[str]] = {}
+    for edge in com.trans.deadlock.edges() if com.trans.on else ():
+        waits.setdefault(str(edge.waiter), []).append(f"{edge.holder} at {edge.text}")
+    return [
+        {
+            "name": str(name),
+            "state": how,
+            "held_for": round(com.trans.held_for(name, now), 2),
+            "holds": [f"{k.host.replica} {k.instance.entry.footprint}" for k in com.trans.held.get(name, [])[:MOST]],
+            "waits_for": waits.get(str(name), []),
+        }
+        for name, how in islice(com.trans.known().items(), MOST)
+    ]
 
 
 def outside(node: Node, lines: Mapping[Node, Line], version: int, why: str) -> dict[str, Any]:
@@ -158,6 +176,7 @@ def outside(node: Node, lines: Mapping[Node, Line], version: int, why: str) -> d
         "waiting_in_all": 0,
         "running": [],
         "calls": [],
+        "transactions": [],
         "process": process(),
     }
 

@@ -26,6 +26,16 @@ class Ask(msgspec.Struct, array_like=True, frozen=True, gc=False):
     to: tuple[Replica, ...] = ()  # empty: the framework chooses
 
 
+class Part(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Of a client's transaction."""
+
+    number: int
+    limit: float = 0.0  # seconds until it is aborted, if it is not decided
+    decide: Literal["", "commit", "abort"] = ""  # it ends it; then there is nothing else to do
+    why: str = ""  # it is aborted
+    votes: bool = False  # this call is all of it, and its parts decide (distributed control)
+
+
 class Act(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """One transmission, as the caller wishes it. What is left open is chosen by the node (naming.py)."""
 
@@ -36,6 +46,8 @@ class Act(msgspec.Struct, array_like=True, frozen=True, gc=False):
     wait: bool = True  # wait for the receipt at once
     timeout: float | None = None
     stale: bool = False  # read at the home node, without order
+    tran: Part | None = None  # the transaction of a client that it is a part of
+    independent: bool = False  # a transaction of its own, also inside of another one
 
 
 class Envelope(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -73,11 +85,11 @@ class Look(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=4):
 
 
 class Change(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=7):
-    """An administrator wants a node out of the group. It is told when that has begun."""
+    """An administrator wants a node out of the group, or a transaction aborted. It is told when that has begun."""
 
     number: int
-    what: Literal["leave", "evict"]
-    node: str
+    what: Literal["leave", "evict", "abort"]
+    node: str  # or the name of the transaction
 
 
 class Bye(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=5):

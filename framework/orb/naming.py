@@ -16,7 +16,7 @@ from framework.declare.codec import Codec
 from framework.declare.suggest import did_you_mean
 from framework.errors import BadRequest, NoSuchObject
 from framework.footprint import Footprint
-from framework.ids import ObjectName, Replica, Sid
+from framework.ids import TRAN, ObjectName, Replica, Sid
 from framework.orb.config import Config
 from framework.orb.limits import check_depth, too_deep
 from framework.orb.messages import Act, Ask, Envelope, encode
@@ -51,9 +51,9 @@ class Naming:
 
     def find(self, name: str) -> Placement:
         """Where an object lives; NoSuchObject if there is none."""
-        found = self._config.directory.objects.get(ObjectName(name))
+        found = self._config.directory.objects.get(ObjectName(name)) if name != TRAN else None
         if found is None:
-            raise NoSuchObject(f"no object {name!r}; {did_you_mean(name, self._config.directory.objects)}")
+            raise NoSuchObject(f"no object {name!r}; {did_you_mean(name, self._config.declarations)}")
         return found
 
     def submit(
@@ -65,13 +65,15 @@ class Naming:
         deadline: float | None,
         pick: Pick,
         again: bool = False,
+        whole: bool = False,
     ) -> Submit:
         """What the com layer is to send. Its deadline, in the node's time, is for the driver to set. ``again``: it may
-        have been sent before, by another node."""
+        have been sent before, by another node. ``whole``: it is part of a transaction, so all replicas have to know
+        what it has read, and hold it; unless the caller says which."""
         if not act.parts:
             raise BadRequest("a transmission without any request")
         way = act.transmission
-        several = way in ("mcast", "pcast")
+        several = whole or way in ("mcast", "pcast")
         # Copies of one call must conflict with each other: then all replicas perform the same one. What each of
         # several nodes judges by itself may differ; "it conflicts with everything" does not.
         once = not again and isinstance(caller, str)
@@ -79,7 +81,19 @@ class Naming:
         if way is None:
             way = "pcast" if len(parts) > 1 else "ucast" if len(parts[0].replicas) == 1 else "mcast"
         receipt = (act.receipt or usual_receipt(parts)) if act.wait and act.kind != "oneway" else None
-        return Submit(caller, number, act.kind, way, parts, receipt)
+        return Submit(caller, number, act.kind, way, parts, receipt, independent=act.independent)
+
+    def check_undoable(self, act: Act) -> None:
+        """Inside of a client's transaction nothing may be changed that cannot be taken back: it would stay when the
+        transaction is aborted, and nobody would be told."""
+        for ask in act.parts:
+            method, placement = self._found.get((ask.object, ask.method)) or self._look_up(ask.object, ask.method)
+            if placement.loose and not method.readonly:
+                kind = "in a store of its own" if placement.name in self._backed else "durable"
+                raise BadRequest(
+                    f"{method.where} changes {placement.name}, which is {kind} and takes no part in transactions: it "
+                    "could not be undone. Call it before or after the block, or with_(independent=True)"
+                )
 
     def stale(self, act: Act, time: float, deadline: float | None) -> Outgoing:
         """A read at the home node, which is not sent to anybody."""

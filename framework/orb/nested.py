@@ -10,16 +10,19 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from framework.com.events import Cancel, Collect, Received, Submit
 from framework.com.receipt import Receipt
 from framework.errors import Aborted, BadRequest, DeadlineExceeded, OboError
-from framework.ids import Replica
+from framework.ids import TRAN, Replica
 from framework.orb.durable.entries import seen
-from framework.orb.messages import Act
+from framework.orb.messages import Act, Ask
 from framework.orb.naming import usual_receipt
 from framework.orb.outcome import Outcome
 from framework.orb.proxy import Face, Finish, Options, Request, Sent, Settle
 from framework.orb.waits import Latch, LoopFuture
+from framework.orb.ways import AsyncWays, Ways
 
 if TYPE_CHECKING:
     from framework.orb.performance import Performance
@@ -32,6 +35,7 @@ class Calls(Protocol):
     def send(self, act: Act) -> int: ...
     def collect(self, number: int, receipt: Receipt | None, timeout: float | None, settle: Settle) -> int: ...
     def give_up(self, number: int) -> None: ...
+    def check_whole(self, asks: tuple[Ask, ...]) -> None: ...
 
 
 class NestedCalls:
@@ -118,6 +122,14 @@ class NestedCalls:
             self._note(error)
             settle(error)
 
+    def check_whole(self, asks: tuple[Ask, ...]) -> None:
+        """The method asks that several calls are done whole: then they must be part of a transaction."""
+        with self._noting():
+            performance = self.performance
+            if not performance.resident.takes_part:
+                raise BadRequest(f"{performance.method.where}: its object takes no part in transactions")
+            performance.stage.naming.check_undoable(Act("sync", asks, None, None, True, None))
+
     def _submit(self, act: Act) -> tuple[int, Submit]:
         self.performance.check_wanted()
         if act.stale:
@@ -125,7 +137,13 @@ class NestedCalls:
         number = self._next
         naming, envelope = self.performance.stage.naming, self.performance.envelope
         sid = self.performance.effect.sid
-        submit = naming.submit(sid, number, act, envelope.time, envelope.deadline, self._pick)
+        whole = self.performance.resident.takes_part and act.kind != "oneway" and not act.independent
+        chain = self.performance.effect.request.chain
+        if whole and chain and chain[0].object == TRAN:  # a client began it
+            naming.check_undoable(act)
+        submit = naming.submit(sid, number, act, envelope.time, envelope.deadline, self._pick, whole=whole)
+        if whole:
+            self.performance.dependents = True
         self._next += len(act.parts)
         return number, submit
 
@@ -173,16 +191,21 @@ class Nested(Face):
         self._begin = calls.begin
         self._collect = calls.collect
 
+    def _undoable(self, requests: Sequence[Request]) -> None:
+        self._calls.check_whole(tuple(request.ask() for request in requests))
+
     def submit(self, request: Request, options: Options) -> Any:
         """Sent at once, whenever its result is asked for."""
         act = Act("async", (request.ask(options.to),), None, None, False, None, options.stale)
+        if options.independent:
+            act = msgspec.structs.replace(act, independent=True)
         return self._send_now(act, lambda number: Later(self, Sent(number, (request,)), options.timeout))
 
     def _send_now(self, act: Act, finish: Callable[[int], Any]) -> Any:
         raise NotImplementedError
 
 
-class NestedOrb(Nested):
+class NestedOrb(Nested, Ways):
     """``self.orb`` of a method that is a plain def: it runs in a thread and waits there."""
 
     def __init__(self, calls: NestedCalls) -> None:
@@ -233,7 +256,7 @@ def _started(start: Callable[[Settle], int], settle: Settle) -> None:
         raise
 
 
-class NestedAsyncOrb(Nested):
+class NestedAsyncOrb(Nested, AsyncWays):
     """``self.orb`` of a method that is async: everything is awaited."""
 
     async def _now(self, start: Callable[[Settle], int], finish: Finish) -> Any:

@@ -28,6 +28,7 @@ from framework.com.events import (
     Submit,
     Tick,
     Transmit,
+    Veto,
     Writable,
 )
 from framework.com.link import Timing
@@ -36,8 +37,8 @@ from framework.com.outsider import Admitted, Outsider
 from framework.com.view import View
 from framework.com.words import Decision, decode
 from framework.errors import BadMessage, BadRequest, OboError, Unavailable
+from framework.ids import Invocation, Replica
 from framework.ids import Node as NodeName
-from framework.ids import Replica
 from framework.net import options
 from framework.net.peers import Peers
 from framework.net.security import Credentials, listen
@@ -285,7 +286,10 @@ class Node:
 
     def change(self, what: str, node: str) -> None:
         """What a person wants of the group; BadRequest with the reason if that cannot be."""
-        if what == "evict":
+        if what == "abort":
+            self.life.feed(Veto(Invocation.parse(node), "somebody asked for it"))
+            log.warning("transaction %s is aborted: somebody asked for it", node)
+        elif what == "evict":
             if node == self.name:
                 raise BadRequest(f"{node} cannot evict itself: obo leave {node}")
             self.life.feed(Evict(NodeName(node)))

@@ -10,7 +10,7 @@ from zlib import crc32
 from framework.com.events import Completed, Deliver, Received
 from framework.declare import Method, Object, performing
 from framework.errors import Aborted
-from framework.ids import Invocation, Replica
+from framework.ids import Invocation, Replica, Sid
 from framework.orb.blocked import Watched
 from framework.orb.durable.entries import Seen
 from framework.orb.given import Given
@@ -70,6 +70,8 @@ class Resident:
         self.changes = 0  # requests in the state, also from before this life, without those that only read
         self.history = 0  # which they are, and those that failed: equal numbers, the same requests (in any order)
         self.recent = Recent()
+        self.takes_part = False  # what is called here is part of a transaction
+        self.held: dict[Sid, Performance] = {}  # performed for transactions that are not over, in this order
 
     def saw(self, invocation: Invocation) -> None:
         """A request that may change the state has been performed. Python's hash of numbers is the same everywhere."""
@@ -121,6 +123,7 @@ class Performance(Given):
         self.brief = self._short.ok and len(envelope.args) <= MOST_BYTES
         self.cancelled = False  # nobody waits for it any more
         self.ended = False  # nothing of it goes on
+        self.dependents = False  # it has called somebody who is
         self._task: asyncio.Task[Any] | None = None  # from its first step on
         self._follows = stage.journal.position(effect.replica) if stage.journal and resident.durable else 0
         self._undo = None if method.readonly else Undo(resident.tracker)
@@ -299,8 +302,19 @@ class Performance(Given):
         with self.resident.ending:
             if self.resident.over:
                 self._undo.take_back()
-            self._undo.end()
+            if ok and not self.resident.over and (self.effect.tran is not None or self.dependents):
+                self._undo.rest()
+                self.resident.held[self.effect.sid] = self
+            else:
+                self._undo.end()
             self._over(ok, packed)
+
+    def settle(self, commit: bool) -> None:
+        """In its turn, or by whoever sees to it that nothing else changes the state."""
+        assert self._undo is not None
+        if not commit:
+            self._undo.take_back()
+        self._undo.end()
 
     @property
     def changes(self) -> bool:

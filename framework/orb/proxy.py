@@ -34,6 +34,7 @@ class Options(msgspec.Struct, frozen=True):
     receipt: Receipt | None = None
     to: tuple[Replica, ...] = ()
     stale: bool = False
+    independent: bool = False
 
 
 USUAL = Options()
@@ -113,15 +114,18 @@ class Remote:
         receipt: Receipt | None = None,
         to: Sequence[str] | None = None,
         stale: bool | None = None,
+        independent: bool | None = None,
     ) -> "Remote":
         """``stale``: a readonly method on the replica of the home node, which may be behind others; also where too few
-        members of the group are heard."""
+        members of the group are heard. ``independent``: in a method or a transaction, what this call does stays done
+        whatever becomes of that."""
         old, what = self._options, f"{self._object}.{self._name}"
         new = Options(
             old.timeout if timeout is None else inputs.seconds(timeout, f"{what}: timeout"),
             old.receipt if receipt is None else inputs.receipt(receipt, what),
             old.to if to is None else inputs.replicas(to, self._object, what),
             old.stale if stale is None else inputs.stale(stale, self._declared, what),
+            old.independent if independent is None else bool(independent),
         )
         return Remote(self._face, self._object, self._name, self._declared, new)
 
@@ -201,26 +205,30 @@ class Face:
 
     # ucast, mcast, pcast; srec, crec, drec, quorum
 
-    def ucast(self, request: Request, to: str | None = None) -> Any:
-        """One request, one replica. The receipt is taken later."""
-        return self._transmit((request,), "ucast", None if to is None else (to,))
+    def ucast(self, request: Request, to: str | None = None, independent: bool = False) -> Any:
+        """One request, one replica. The receipt is taken later. ``independent``: a transaction of its own."""
+        return self._transmit((request,), "ucast", None if to is None else (to,), independent)
 
-    def mcast(self, request: Request, to: Sequence[str] | None = None) -> Any:
+    def mcast(self, request: Request, to: Sequence[str] | None = None, independent: bool = False) -> Any:
         """One request, many replicas: all, or those named."""
-        return self._transmit((request,), "mcast", to)
+        return self._transmit((request,), "mcast", to, independent)
 
-    def pcast(self, *requests: Request) -> Any:
+    def pcast(self, *requests: Request, independent: bool = False) -> Any:
         """Different requests to different objects in one act; each goes to all replicas of its object."""
-        return self._transmit(requests, "pcast", None)
+        return self._transmit(requests, "pcast", None, independent)
 
-    def _transmit(self, requests: Sequence[Request], way: Transmission, to: Sequence[str] | None) -> Any:
+    def _transmit(
+        self, requests: Sequence[Request], way: Transmission, to: Sequence[str] | None, independent: bool
+    ) -> Any:
         for request in requests:
             if not isinstance(request, Request):
                 raise inputs.no_request(request, way)
         if len(requests) != 1:
             inputs.one_of_each([r.object for r in requests])
         places = () if to is None else inputs.replicas(to, requests[0].object, way)
-        act = Act("async", tuple(r.ask(places) for r in requests), way, None, False, None)
+        act = Act(
+            "async", tuple(r.ask(places) for r in requests), way, None, False, None, independent=bool(independent)
+        )
         return self._send(act, lambda number: Sent(number, requests))
 
     def srec(self, sent: Sent, source: str | None = None, timeout: float | None = None) -> Any:
@@ -255,7 +263,8 @@ class Face:
 
 
 def _act(kind: Kind, request: Request, options: Options) -> Act:
-    return Act(kind, (request.ask(options.to),), None, options.receipt, True, options.timeout, options.stale)
+    act = Act(kind, (request.ask(options.to),), None, options.receipt, True, options.timeout, options.stale)
+    return msgspec.structs.replace(act, independent=True) if options.independent else act
 
 
 def _nothing(number: int) -> None:

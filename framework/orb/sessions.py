@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import grpc
 import grpc.aio
 
-from framework.com.events import Accepted, Leave, Received, Response, Session, Submit
+from framework.com.events import Accepted, Begin, Decide, Leave, Received, Response, Session, Submit
 from framework.com.events import Cancel as CancelEvent
 from framework.com.events import Collect as CollectEvent
 from framework.com.receipt import Receipt
@@ -22,6 +22,7 @@ from framework.ids import Node, Replica
 from framework.net.pace import Pace
 from framework.net.wire.orb_pb2 import Packet
 from framework.net.wire.orb_pb2_grpc import SessionServicer, add_SessionServicer_to_server
+from framework.orb.begun import Begun
 from framework.orb.guard import Caller, Guard
 from framework.orb.limits import MARGIN, InFlight, Limits, Outbox, Total, fitting
 from framework.orb.messages import (
@@ -34,6 +35,7 @@ from framework.orb.messages import (
     Hello,
     Left,
     Look,
+    Part,
     Ping,
     Refused,
     ToClient,
@@ -67,7 +69,7 @@ class Host(Protocol):
     def crowded(self) -> bool: ...
     @property
     def life(self) -> "Life": ...
-    def feed(self, event: Submit | CollectEvent | CancelEvent | Leave) -> None: ...
+    def feed(self, event: Submit | Begin | Decide | CollectEvent | CancelEvent | Leave) -> None: ...
     def look(self, what: str) -> bytes: ...
     def session(self, client: str) -> Session | None: ...
     def pick(self, replicas: Sequence[Replica]) -> Replica: ...
@@ -160,6 +162,7 @@ class _Client:
         self._left = 0  # the last of them that has left, and is not told
         self._sessions = sessions
         self._usual: dict[int, Receipt] = {}
+        self._trans = Begun(name, sessions.feed)
         self._due: dict[int, float | None] = {}  # of those that wait for a receipt
         self._out = Outbox()
         self._pace = Pace()
@@ -278,12 +281,18 @@ class _Client:
         if act.stale:
             self._stale(message)
             return
+        if act.tran is not None and act.tran.decide:
+            self._decide(message, act.tran)
+            return
         if why := sessions.host.refusal():
             raise Unavailable(why)
         pick = sessions.host.pick
         naming, time, again = sessions.naming, message.time, message.again
-        submit = naming.submit(self.name, message.number, act, time, message.deadline, pick, again)
+        whole = act.tran is not None
+        submit = naming.submit(self.name, message.number, act, time, message.deadline, pick, again, whole)
         submit.sessions, submit.done = message.sessions, message.done
+        if act.tran is not None:
+            submit.tran, submit.votes = self._trans.part(act, act.tran, naming), act.tran.votes
         if submit.receipt is not None:
             submit.deadline = _until(act.timeout)
         if submit.receipt is None:
@@ -296,6 +305,11 @@ class _Client:
         elif act.kind != "oneway":
             self._usual[message.number] = usual_receipt(submit.parts)
 
+    def _decide(self, message: Call, part: Part) -> None:
+        event = self._trans.decide(message, part, _until(message.act.timeout))
+        if self._feed(message.number, event):
+            self.in_flight.add(message.number)
+
     def _collect(self, message: Collect) -> None:
         usual = self._usual.get(message.number)
         if usual is None:
@@ -305,9 +319,9 @@ class _Client:
             del self._usual[message.number]
             self.in_flight.add(message.number)
 
-    def _feed(self, number: int, event: Submit | CollectEvent) -> bool:
+    def _feed(self, number: int, event: Submit | CollectEvent | Decide) -> bool:
         """False: too few of the replicas are there now."""
-        if event.receipt is not None:
+        if isinstance(event, Decide) or event.receipt is not None:
             self._due[number] = event.deadline
         try:
             self._sessions.feed(event)

@@ -71,6 +71,12 @@ class Undo:
             changes.take_back(self._log.pop())
         self._noted = 0
 
+    def rest(self) -> None:
+        """The instance is over, but it may still have to be taken back."""
+        self.pause()
+        if self._tracker.pending:
+            self._tracker.settle()
+
     def end(self) -> None:
         """The instance is over. Nothing that it had in its variables counts any more, so call this from outside."""
         self.pause()

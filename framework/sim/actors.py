@@ -2,10 +2,10 @@
 
 from collections.abc import Collection
 
-from framework.com.events import Accepted, Collect, Completed, Deliver, Received, Stop, Submit
-from framework.com.view import Placement
+from framework.com.events import Accepted, Collect, Completed, Decide, Deliver, Received, Settle, Stop, Submit
+from framework.com.view import OUTCOMES, Placement, tran
 from framework.errors import OboError
-from framework.ids import Node, Replica, Sid, node_of, object_of
+from framework.ids import TRAN, Node, Replica, Sid, node_of, object_of, replica
 from framework.sim.ledger import Ledger
 from framework.sim.node import Performer, SimNode, State
 from framework.sim.program import Program
@@ -20,7 +20,10 @@ class Actors(Performer):
         self.world = world
         self.program = program
         self.ledgers: dict[Replica, Ledger] = {r: Ledger(o.relation) for o in program.objects for r in o.replicas}
+        if program.shape.transactions:
+            self.ledgers |= {replica(TRAN, n): Ledger(OUTCOMES) for n in world.nodes}
         self.running: dict[Sid, InstanceRunner] = {}
+        self.performed: dict[Sid, str] = {}  # instances that may have to be taken back
         self.clients: dict[str, ClientRunner] = {}
         world.performer = self
         chance = program.chance("homes")
@@ -37,6 +40,9 @@ class Actors(Performer):
             node.step(Completed(effect.sid, False, b"cancelled"))
             return
         request = effect.request
+        if object_of(effect.replica) == TRAN:  # the com layer has performed it
+            self.ledgers[effect.replica].commit(str(request.invocation), effect.footprint)
+            return
         at = self.program.by_name[object_of(effect.replica)]
         script = self.program.script(request, at, effect.footprint)
 
@@ -63,6 +69,7 @@ class Actors(Performer):
         if self.running.pop(effect.sid, None) is None:
             return  # it is gone with its node
         output = not effect.request.group.no % 2
+        self.performed[effect.sid] = str(effect.request.invocation)
         node.step(Completed(effect.sid, ok, b"done" if output else b"", output, self._is_safe(node, effect)))
 
     def _is_safe(self, node: SimNode, effect: Deliver) -> bool:
@@ -76,6 +83,12 @@ class Actors(Performer):
         runner = self.running.get(effect.sid)
         if runner is not None and self.program.chance("looks", effect.sid).random() < 0.8:
             runner.stop()
+
+    def settle(self, node: SimNode, effect: Settle) -> None:
+        invocation = self.performed.pop(effect.sid)
+        if not effect.commit:
+            ledger = self.ledgers[effect.replica]
+            self.ledgers[effect.replica] = ledger.without(lambda done: done == invocation)
 
     def accepted(self, node: SimNode, effect: Accepted) -> None:
         self._keep(node, effect.client)
@@ -98,8 +111,10 @@ class Actors(Performer):
 
     # changes of the group
 
-    def refused(self, node: SimNode, event: Submit | Collect) -> None:
-        if isinstance(event.caller, str):
+    def refused(self, node: SimNode, event: Submit | Collect | Decide) -> None:
+        if isinstance(event, Decide):
+            self.clients[event.client].refused(event.call)
+        elif isinstance(event.caller, str):
             self.clients[event.caller].refused(event.call)
         elif event.caller in self.running:
             self.running[event.caller].failed(event.call)
@@ -122,7 +137,7 @@ class Actors(Performer):
         return self.ledgers[replica].copy()
 
     def hold(self, replica: Replica, running: Collection[str]) -> tuple[State, int]:
-        state = self.ledgers[replica].without(running)
+        state = self.ledgers[replica].without(lambda i: any(i == r or i.startswith(f"{r}.") for r in running))
         return state, state.performed
 
     def adopt(self, replica: Replica, state: State) -> None:
@@ -142,7 +157,8 @@ def _performed_once(effect: Deliver) -> bool:
 
 
 def placements(program: Program) -> list[Placement]:
-    return [
+    objects = [
         Placement(o.name, o.relation, [r.partition("@")[2] for r in o.replicas], program.durable(o.name))
         for o in program.objects
     ]
+    return [*objects, tran(program.nodes)] if program.shape.transactions else objects

@@ -28,7 +28,7 @@ from framework.com.instance import Instance
 from framework.com.link import Timing
 from framework.com.messages import Dest, Part, Request, Response
 from framework.com.receipt import majority
-from framework.com.view import Directory, Placement, View
+from framework.com.view import Directory, Placement, View, tran
 from framework.footprint import Footprint, Relation
 from framework.ids import Node, ObjectName, Sid, Stamp, node_of, replica
 
@@ -78,8 +78,9 @@ class FifoCom(Com):
 class Bench:
     """Three nodes, and the perfect network between them."""
 
-    def __init__(self, relations: dict[str, Relation], fifo: bool = False) -> None:
+    def __init__(self, relations: dict[str, Relation], fifo: bool = False, transactions: bool = False) -> None:
         placements = [Placement(name, r, NODES) for name, r in relations.items()]
+        placements += [tran(NODES)] if transactions else []
         directory = (FifoDirectory if fifo else Directory)(View(1, NODES), placements)
         make = FifoCom if fifo else Com
         self.coms = {n: make(n, directory, _TIMING, _LIMITS, told=False) for n in NODES}

@@ -150,6 +150,7 @@ class Transactions(Actors):
         self.program = forest
         self.ledgers = {r: Ledger(o.relation) for o in forest.objects for r in o.replicas}
         self.running = {}
+        self.performed = {}
         self.clients = {}
         world.performer = self
         for node in world.nodes:

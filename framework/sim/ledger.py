@@ -4,7 +4,7 @@ Each committed request that changes state adds a hash of itself and of the confl
 not see the order of compatible requests; the hash of each sees the order of conflicting ones.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Protocol
 
@@ -39,13 +39,13 @@ class Ledger:
         self._sum = (self._sum + value) % (1 << 64)
 
     def copy(self) -> "Ledger":
-        return self.without(())
+        return self.without(lambda invocation: False)
 
-    def without(self, running: Collection[str]) -> "Ledger":
-        """The state without what these invocations and their calls have done to it."""
+    def without(self, undone: Callable[[str], bool]) -> "Ledger":
+        """The state without what these invocations have done to it."""
         other = Ledger(self.relation)
         for invocation, footprint in self._committed:
-            if not any(invocation == r or invocation.startswith(f"{r}.") for r in running):
+            if not undone(invocation):
                 other.commit(invocation, footprint)
         return other
 

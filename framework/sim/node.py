@@ -17,6 +17,7 @@ from framework.com.events import (
     AnyEvent,
     Arrived,
     Collect,
+    Decide,
     Deliver,
     Depart,
     Ended,
@@ -26,6 +27,7 @@ from framework.com.events import (
     Isolated,
     Out,
     Received,
+    Settle,
     Snapshot,
     Stop,
     Submit,
@@ -63,6 +65,10 @@ class Performer:
     def stopped(self, node: "SimNode", effect: Stop) -> None:
         """Nobody waits for an instance any more; who does not look runs to the end."""
 
+    def settle(self, node: "SimNode", effect: Settle) -> None:
+        """A transaction is over, or a part of it has failed: keep or take back what an instance did."""
+        raise BadRequest(f"{type(self).__name__} cannot take part in transactions")
+
     def accepted(self, node: "SimNode", effect: Accepted) -> None:
         """A client's call has left; for performers whose clients move between nodes."""
 
@@ -75,7 +81,7 @@ class Performer:
 
     # for performers that can live with changes of the group
 
-    def refused(self, node: "SimNode", event: Submit | Collect) -> None:
+    def refused(self, node: "SimNode", event: Submit | Collect | Decide) -> None:
         """Too few are left who could perform this call."""
         raise BadRequest(f"{type(self).__name__} cannot live with calls that are refused")
 
@@ -187,6 +193,7 @@ class SimNode:
             if replica in self.com.unready or (crashed and not self.disk.keeps(replica)):
                 continue  # what it holds from before, if anything, is still the best it has
             undone = [str(i.invocation) for i in self.com.instances.values() if i.sid.replica == replica]
+            undone += [str(invocation) for invocation in self.com.trans.held_at(replica)]
             done = [request for at, request in self._done if at == replica]
             part, ticket = self.com.handover.keep(replica), self.recorder.ticket(replica)
             if crashed:
@@ -270,7 +277,7 @@ class SimNode:
             effects = com.step(event, self.world.now)
         except (Unavailable, BadRequest) as error:
             # a call that was refused while this node stood still may be collected afterwards
-            if type(event) is Collect or (type(event) is Submit and type(error) is Unavailable):
+            if type(event) is Collect or (isinstance(event, Submit | Decide) and type(error) is Unavailable):
                 self.world.performer.refused(self, event)
             elif not isinstance(event, Evict | Depart | Give):  # these may come at a bad moment
                 raise
@@ -305,6 +312,8 @@ class SimNode:
         if type(effect) is Deliver:
             self._begun[effect.sid] = effect.request
             world.performer.deliver(self, effect)
+        elif type(effect) is Settle:
+            world.performer.settle(self, effect)
         elif type(effect) is Ended:
             self._ended(effect)
         elif type(effect) is Received:

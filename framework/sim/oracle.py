@@ -21,8 +21,9 @@ oracle_whole, those about lives that ended in oracle_crash, and A9 in oracle_sto
 
 from collections.abc import Sequence
 
-from framework.sim import oracle_crash, oracle_stop, oracle_whole
+from framework.sim import oracle_crash, oracle_stop, oracle_tran, oracle_whole
 from framework.sim.oracle_replay import Replay, crashed
+from framework.sim.oracle_tran import TRAN
 from framework.sim.oracle_views import named
 from framework.sim.verdict import Group, Performed, Place, Verdict, satisfied
 from framework.trace.files import Trace
@@ -55,6 +56,7 @@ class Oracle(Replay):
         self._significant()
         oracle_whole.judge(self)
         oracle_crash.judge(self)
+        oracle_tran.judge(self)
         oracle_whole.judge_liveness(self, self.ended)
         if self.no_stop is not None:
             oracle_stop.judge(self, self.no_stop)
@@ -72,6 +74,8 @@ class Oracle(Replay):
             self._deliver(r)
         elif r.event == "end":
             self._end(r)
+        elif r.event == "prepare":
+            self._prepare(r)
         elif r.event == "receive":
             self._receive(r)
         elif r.event == "duplicate":
@@ -111,6 +115,8 @@ class Oracle(Replay):
             invocation = group.invocations[name]
             self.kinds[invocation] = r.kind
             self.of_invocation[invocation] = self.of_invocation.get(invocation, 0) | bit
+            if r.tran:
+                oracle_tran.part(self, r, invocation, bit, caller)
             if footprint.readonly:
                 caller.reads |= bit
             else:
@@ -148,28 +154,51 @@ class Oracle(Replay):
             self.blame("A7", f"{place.name} performed {invocation} before it had a state")
         instance = Performed(r.sid, group, invocation, r.footprint, r.i)
         instance.cid, instance.way, instance.at = r.cid, r.way, r.at
-        self._check_before(r.view, instance, group, place)
-        self._check_alone(instance, place)
+        held = self._held_kin(instance, place) if group.tran else []
+        instance.joined = bool(held)
+        instance.passed_over = r.cancelled and self._is_passed_over(instance)
+        if not instance.passed_over:
+            self._check_before(r.view, instance, group, place, held)
+            self._check_alone(instance, place, held)
         if _clock(r.sid) <= _clock(group.sid):
             self.blame("P3 §4.1", f"{r.sid} started after {group.sid}, which sent its request {r.group}")
-        instance.knows = group.carries | self._inherited(instance, place)
+        instance.knows = group.carries | (0 if instance.passed_over else self._inherited(instance, place))
         for name, footprint in group.parts.items():
             if not footprint.readonly:
                 instance.knows |= group.bits[name]
         place.performed.append(instance)
         place.by_invocation[invocation] = instance
+        if place.object == TRAN and (found := oracle_tran.outcome(self, place, instance)) is not None:
+            self.outcomes.setdefault(*found)
         since = place.agreed.get(r.group, r.i)
         if r.i > since + 1:
             place.waited.append((instance, since, r.view))
         place.delivered |= self.of_invocation[invocation]
         self.callers[r.sid] = instance
 
-    def _check_before(self, view: int, instance: Performed, group: Group, place: Place) -> None:
+    def _held_kin(self, instance: Performed, place: Place) -> list[Performed]:
+        """What is held here of its own transaction."""
+        held = [p for p in place.performed if p.prepared is not None and p.ended is None]
+        return [p for p in held if p.tran == instance.tran]
+
+    def _is_passed_over(self, instance: Performed) -> bool:
+        """It had not begun when the replica of tran on its node heard that its transaction is aborted. It is answered,
+        not performed. What others it conflicts with or precedes do not matter then: nothing is delivered (§2)."""
+        assert instance.group is not None
+        here = self.places.get(named(f"{TRAN}@{self.life[0]}", self.life[1]))
+        return here is not None and bool(instance.group.tran) and oracle_tran.is_aborted(self, here, instance.tran)
+
+    def _check_before(
+        self, view: int, instance: Performed, group: Group, place: Place, held: Sequence[Performed]
+    ) -> None:
         """A2: everything that significantly precedes it and has this destination was delivered here before.
 
         A call that comes back to its running ancestor is part of that one and stands at its place: of what precedes
-        the call, only other calls of this ancestor have to be delivered before it."""
+        the call, only other calls of this ancestor have to be delivered before it. So does one that joins what is held
+        here of its transaction, with those that cannot be delivered before that transaction is over."""
         missing = group.before & place.here & ~place.delivered
+        if missing and held:
+            missing &= self.of_tran.get(instance.tran, 0) | ~oracle_tran.wait_for(held, place)
         for other in place.performed if missing else ():
             if other.ended is None and self.within(instance.invocation, other.invocation):
                 missing &= self._calls_of(other.invocation)
@@ -200,11 +229,12 @@ class Oracle(Replay):
                 bits |= own
         return bits
 
-    def _check_alone(self, instance: Performed, place: Place) -> None:
-        """A4: no conflicting instance is running, but for those that wait for this one."""
+    def _check_alone(self, instance: Performed, place: Place, held: Sequence[Performed]) -> None:
+        """A4: no conflicting instance is running or held, but for those that wait for this one, and what is held for
+        its own transaction: that is over, but for others."""
         for other in place.performed:
-            if other.ended is None and place.conflict(instance.footprint, other.footprint):
-                if not self.within(instance.invocation, other.invocation):
+            if other.ended is None and not other.passed_over and place.conflict(instance.footprint, other.footprint):
+                if other not in held and not self.within(instance.invocation, other.invocation):
                     self.blame(
                         "A4",
                         f"{place.name} started {instance.invocation} ({instance.footprint}) while {other.invocation} "
@@ -224,6 +254,13 @@ class Oracle(Replay):
     def _leaves_trace(self, instance: Performed) -> bool:
         assert instance.footprint is not None
         return instance.acted or not instance.footprint.readonly
+
+    def _prepare(self, r: Record) -> None:
+        instance = self.callers.get(r.sid)
+        if instance is None or instance.answered is not None:
+            self.blame("A1", f"{r.node} record {r.i}: {r.sid} is prepared but is not running")
+            return
+        instance.prepared, instance.said = r, instance.knows
 
     def _end(self, r: Record) -> None:
         instance = self.callers.get(r.sid)
@@ -248,20 +285,20 @@ class Oracle(Replay):
             self.blame("P0 §3.2", f"{r.sid} completed {r.receipt} of {r.group} with {r.received}")
         for place, status in self._answers(r):
             done = place.by_invocation.get(group.invocations[place.object])
-            if done is None or done.ended is None or status == "OutcomeUnknown":
+            told = done.answered if done is not None else None
+            if done is None or told is None or status == "OutcomeUnknown":
                 continue  # torn; or an answer without the reply, which brings nothing
-            if done.ended.committed != (status == "ok"):
-                self.blame(
-                    "A4", f"{r.sid} got {status!r} of {r.group} from {place.name}, committed: {done.ended.committed}"
-                )
-            caller.knows |= done.knows
+            if told.committed != (status == "ok"):
+                self.blame("A4", f"{r.sid} got {status!r} of {r.group} from {place.name}, committed: {told.committed}")
+            caller.knows |= done.said if told is done.prepared else done.knows
         if r.complete:
             self._acknowledge(r, group)
         if r.client:
             self.sessions[f"{r.group} received"] = caller.knows | caller.reads
 
     def _acknowledge(self, r: Record, group: Group) -> None:
-        """For A10: a change that a majority of the replicas of an object, as declared, has answered with ok."""
+        """For A10: a change that a majority of the replicas of an object, as declared, has answered with ok. What is
+        part of a transaction is promised if that is committed (framework.sim.oracle_crash)."""
         for name, footprint in group.parts.items():
             fine = sum(status == "ok" and replica.partition("@")[0] == name for replica, status in r.received)
             if not footprint.readonly and 2 * fine > len(self.objects[name].replicas):
@@ -316,7 +353,8 @@ class Oracle(Replay):
         place.ready, place.took = r.view, r.i
         if not r.ticket:
             place.history = self.life[1]
-            self.fallen_back |= not self.views.formed(r.view) and not self._has_a_state(place, r.view)
+            if not self.views.formed(r.view) and not self._has_a_state(place, r.view):
+                self.fallen.add(place.object)
             return
         self.verdict.adopted += 1
         if is_unwritten(r.ticket):
@@ -327,7 +365,8 @@ class Oracle(Replay):
         if place.torn:
             return
         donor = self.places[named(replica, since)]
-        self.fallen_back |= not self.views.has(r.view, donor.life) and not self._has_a_state(place, r.view)
+        if not self.views.has(r.view, donor.life) and not self._has_a_state(place, r.view):
+            self.fallen.add(place.object)
         taken = donor.performed[: donor.adopted]
         running = [p.invocation for p in donor.own if p.start <= i and (p.ended is None or p.ended.i > i)]
         taken += [

@@ -58,6 +58,8 @@ def _earlier(run: Facts, gone: Place, index: dict[str, int], instance: Performed
             return
         if not dest.conflict(other.footprint, instance.footprint):
             continue
+        if run.lost(other) or run.lost(instance):
+            continue
         assert other.group is not None
         sent_there = other.group.places.get(gone.replica) is gone
         if sent_there and index.get(other.invocation, len(index)) > index[instance.invocation]:
@@ -86,9 +88,16 @@ def _acknowledged(run: Facts) -> None:
     durable, so is a change of which a client has learnt by a read, from whatever replica."""
     lost = {name: _lost_majority(run, name) for name in run.objects}
     for group, name in run.acknowledged:
+        if group.tran and not _is_committed(run, group, name):
+            continue
         _is_there(run, group, name, lost[name], f"acknowledged by a majority of {name}")
     for (group, name), read in run.seen.items():
         _is_there(run, group, name, lost[name], f"performed at a replica of {name} where {read} has read it")
+
+
+def _is_committed(run: Facts, group: Group, name: str) -> bool:
+    """What is part of a transaction is answered before that is decided, and acknowledged with it."""
+    return bool(run.fate(Performed("", group, group.invocations[name], None, 0)))
 
 
 def _is_there(run: Facts, group: Group, name: str, lost: list[int], known: str) -> None:

@@ -103,7 +103,7 @@ class Replay(Facts):
 
     def _has_ended(self, place: Place, group: str) -> bool:
         done = place.by_invocation.get(self.groups[group].invocations[place.object])
-        return done is not None and done.ended is not None
+        return done is not None and done.answered is not None
 
     def _place_here(self, replica: str) -> Place:
         """A replica in the life whose record this is."""

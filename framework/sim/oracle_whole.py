@@ -31,8 +31,10 @@ def _agreement(run: Facts) -> None:
             a, b = done[i], done[j]
             if j < place.adopted or not place.conflict(a.footprint, b.footprint):
                 continue  # what was adopted has the order of the donor
+            if run.lost(a) or run.lost(b):
+                continue
             for other, at, moved in others:
-                if i in moved and j in moved and _reversed(place, a, b, other, at):
+                if i in moved and j in moved and _reversed(run, place, a, b, other, at):
                     run.blame(
                         "A3",
                         f"{place.name} delivered {a.invocation} ({a.footprint}) before {b.invocation} "
@@ -71,12 +73,14 @@ def _elsewhere(done: list[Performed], at: dict[str, int]) -> set[int]:
     return moved
 
 
-def _reversed(place: Place, a: Performed, b: Performed, other: Place, at: dict[str, int]) -> bool:
+def _reversed(run: Facts, place: Place, a: Performed, b: Performed, other: Place, at: dict[str, int]) -> bool:
     assert a.group is not None and b.group is not None
     x, y = at.get(a.group.act), at.get(b.group.act)
     if x is None or y is None or x < y:
         return False
     a2, b2 = other.performed[x], other.performed[y]
+    if place.object != other.object and any(p.joined or run.lost(p) for p in (a, b, a2, b2)):
+        return False  # on one object it stands at the place of what its transaction holds there; the whole is T3
     if place.history != other.history:
         return False  # one of the two objects has lost its state: what it performs again is not what it had performed
     return (
@@ -100,7 +104,7 @@ def _compatible(run: Facts) -> None:
     """Equal compatibility identifiers mean compatible (P3 §4.1, PROTOCOL §3)."""
     for place in run.places.values():
         epochs: dict[str, list[Performed]] = {}
-        for instance in [p for p in place.own if p.cid]:
+        for instance in [p for p in place.own if p.cid and not p.passed_over]:
             for other in epochs.setdefault(instance.cid, []):
                 if place.conflict(instance.footprint, other.footprint):
                     run.blame(

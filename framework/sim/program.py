@@ -47,6 +47,9 @@ class Shape(msgspec.Struct, frozen=True):
     partial: bool = True  # requests that change state may go to some replicas only; then there is no state to hand over
     pace: float = 2.0  # how long a client pauses at most between two calls
     wide: float = 0.6  # how likely an instance makes (another) call
+    transactions: float = 0.0  # share of the acts of clients that are in a transaction; 0: nothing is
+    lone: float = 0.0  # with transactions: share of the reads of clients outside of them that go to one replica
+    votes: float = 0.0  # share of the transactions of clients that are one call, and decided by its parts
 
 
 class Kindred(msgspec.Struct, frozen=True):
@@ -69,6 +72,9 @@ class Act(msgspec.Struct, frozen=True):
     parts: tuple[Outgoing, ...]
     receipt: Receipt | None  # None: one-way, or asynchronous and never collected
     pause: float  # before it
+    tran: int = 0  # of a client: which of its transactions it is a part of, from 1 on
+    decide: str = ""  # it ends this transaction: "commit" or "abort"
+    votes: bool = False  # it is all of its transaction, and its parts decide
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -114,6 +120,8 @@ class Program:
 
     def durable(self, name: ObjectName) -> bool:
         """Is its state on disk? Where nobody crashes, it makes no difference."""
+        if self.shape.transactions:
+            return False
         return not self.shape.partial and self.chance("durable", name).random() < 0.4
 
     def chance(self, *what: object) -> Random:
@@ -124,7 +132,38 @@ class Program:
     def client(self, name: str) -> list[Act]:
         chance = self.chance("client", name)
         acts = [self._act(chance, 0, ()) for _ in range(self.shape.calls)]
-        return [msgspec.structs.replace(a, pause=a.pause * self.shape.pace / 2.0) for a in acts]
+        acts = [msgspec.structs.replace(a, pause=a.pause * self.shape.pace / 2.0) for a in acts]
+        return self._grouped(self.chance("transactions", name), acts) if self.shape.transactions else acts
+
+    def _grouped(self, chance: Random, acts: list[Act]) -> list[Act]:
+        """Some of them in transactions of a few acts each. All its answers are there before a client decides."""
+        out: list[Act] = []
+        count = 0
+        while acts:
+            many = chance.randint(1, 4) if chance.random() < self.shape.transactions else 0
+            votes = bool(many and self.shape.votes and acts[0].kind != "oneway" and chance.random() < self.shape.votes)
+            many = 1 if votes else many
+            taken, acts = acts[: many or 1], acts[many or 1 :]
+            if not many and self.shape.lone and chance.random() < self.shape.lone:
+                taken = [self._at_one(chance, taken[0])]
+            if many:
+                count += 1
+                pause = min(a.pause for a in taken)
+                taken = [msgspec.structs.replace(_part_of(a, count), votes=votes) for a in taken]
+                taken[0] = msgspec.structs.replace(taken[0], pause=pause)
+                word = "abort" if chance.random() < 0.15 else "commit"
+                taken.append(Act("sync", "mcast", (), DREC, chance.uniform(0.0, 2.0), count, word))
+            out += taken
+        return out
+
+    def _at_one(self, chance: Random, act: Act) -> Act:
+        """A read at one replica, as clients read who say nothing else."""
+        part = act.parts[0]
+        if len(act.parts) > 1 or not part.footprint.readonly or self.by_name[part.object].whole:
+            return act
+        parts = (part._replace(replicas=(chance.choice(part.replicas),)),)
+        receipt = SREC if act.receipt is not None else None
+        return msgspec.structs.replace(act, transmission="ucast", parts=parts, receipt=receipt)
 
     def script(self, request: Request, at: Kindred, footprint: Footprint) -> Script:
         """What the instance that performs this request does."""
@@ -193,7 +232,7 @@ class Program:
 
     def _part(self, chance: Random, o: Kindred, transmission: Transmission) -> Outgoing:
         where = o.replicas
-        if not o.whole:
+        if not o.whole and not self.shape.transactions:  # a transaction is isolated if all replicas know of it
             if transmission == "ucast":
                 where = (chance.choice(o.replicas),)
             elif chance.random() < 0.3:
@@ -229,6 +268,13 @@ class Program:
         return modes[0] if readonly or drawn < 0.2 else modes[1]
 
 
+def _part_of(act: Act, tran: int) -> Act:
+    """One-way calls are transactions of their own."""
+    if act.kind == "oneway":
+        return act
+    return msgspec.structs.replace(act, pause=min(act.pause, 4.0), tran=tran, receipt=act.receipt or CREC)
+
+
 def random_shape(seed: str, fixed: dict[str, object], changing: bool = False) -> Shape:
     """A world for this seed; what is given stays as it is. ``changing``: one whose group changes, with more replicas
     and clients that take longer."""
@@ -253,5 +299,11 @@ def random_shape(seed: str, fixed: dict[str, object], changing: bool = False) ->
         more = Random(f"{seed}/changing")
         pace, calls = more.choice([(5.0, 30), (20.0, 24), (60.0, 16), (150.0, 10)])  # to last as long as the faults
         drawn |= {"nodes": more.randint(3, 5), "least": 2, "most": 5, "calls": calls, "pace": pace, "partial": False}
+    if fixed.get("transactions"):
+        drawn |= {"transactions": Random(f"{seed}/transactions").choice([0.1, 0.4, 0.8]), "partial": False}
+        if int(seed) >= 1000:  # those before are as they were when tests began to name them
+            drawn |= {"lone": Random(f"{seed}/lone").choice([0.0, 0.5, 0.9])}
+            drawn |= {"votes": Random(f"{seed}/votes").choice([0.0, 0.5, 0.9])}
+        fixed = {name: value for name, value in fixed.items() if name != "transactions"}
     drawn.update(fixed)
     return msgspec.convert(drawn, Shape)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from framework.com.events import AnyEvent, Cancel, Collect, Received, Session, Submit
+from framework.com.events import AnyEvent, Begin, Cancel, Collect, Decide, Received, Session, Submit
 from framework.ids import Node, Sid
 from framework.sim.node import SimNode
 from framework.sim.program import Act, Program
@@ -49,8 +49,10 @@ class Runner:
             return
         act = self.acts[self.next]
         self.next += 1
+        if not self.ready(act):
+            return
         call = self.number
-        self.number += len(act.parts)
+        self.number += len(act.parts) or 1
         if act.kind == "sync":
             self.waits_for = call
         elif act.kind == "async" and act.receipt is not None:
@@ -58,6 +60,10 @@ class Runner:
         self.submit(call, act)
         if act.kind != "sync":
             self.go()
+
+    def ready(self, act: Act) -> bool:
+        """False: something else has been done instead of this act, or before it."""
+        return True
 
     def received(self, call: int) -> None:
         if call == self.waits_for:
@@ -121,6 +127,68 @@ class InstanceRunner(Runner):
             self.node.step(event)
 
 
+class Transactions:
+    """The transactions of a client. One is bound to the home where it began; it is aborted when that is lost, and often
+    when one of its calls has failed."""
+
+    def __init__(self, client: "ClientRunner") -> None:
+        self._client = client
+        self._numbers: dict[int, int] = {}
+        self._homes: dict[int, Life] = {}
+        self._bad: set[int] = set()
+        self._calls: dict[int, int] = {}
+
+    def number(self, act: Act) -> int:
+        return self._numbers[act.tran] if act.tran and act.kind != "oneway" else 0
+
+    def is_good(self, act: Act) -> bool:
+        return act.decide == "commit" and act.tran not in self._bad
+
+    def ready(self, act: Act) -> bool:
+        client = self._client
+        if not act.decide:
+            if act.tran not in self._numbers:
+                self._begin(act)
+            if act.tran in self._bad:
+                client.go()
+                return False
+            return True
+        waits = [(call, a) for call, a in client.later if a.tran == act.tran]
+        if waits:  # it decides when all answers are here
+            client.next -= 1
+            client.later.remove(waits[0])
+            client.waits_for = waits[0][0]
+            client.collect(*waits[0])
+            return False
+        if act.tran not in self._homes:  # it never began
+            client.go()
+            return False
+        return True
+
+    def _begin(self, act: Act) -> None:
+        client = self._client
+        number = self._numbers[act.tran] = client.number
+        client.number += 1
+        node = client.world.nodes[client.home]
+        if not node.serves:
+            self._bad.add(act.tran)
+            return
+        self._homes[act.tran] = (node.name, node.life)
+        limit = client.program.chance("limit", client.name, number).choice([60.0, 400.0, 4000.0])
+        node.step(Begin(client.name, number, client.world.now + limit))
+
+    def may_send(self, call: int, act: Act, node: SimNode) -> bool:
+        self._calls[call] = act.tran
+        return node.serves and self._homes.get(act.tran) == (node.name, node.life)
+
+    def failed(self, call: int, answered: bool = False) -> None:
+        """Who has no answer cannot commit; who has got an error may."""
+        tran = self._calls.get(call)
+        chance = self._client.program.chance("goes on", self._client.name, call)
+        if tran is not None and not (answered and chance.random() < 0.3):
+            self._bad.add(tran)
+
+
 class ClientRunner(Runner):
     """A client with a home node; now and then it repeats a call through another node and stays there.
 
@@ -144,17 +212,21 @@ class ClientRunner(Runner):
         self.asked: dict[int, Life] = {}  # where it waits for the answer of each call
         self.moves = 0  # how often it had to look for a home
         self.moving = False
+        self.trans = Transactions(self)
 
     def _finished(self) -> None:
         self.over = True
+
+    def ready(self, act: Act) -> bool:
+        return not act.tran or self.trans.ready(act)
 
     def submit(self, call: int, act: Act) -> None:
         chance = self.program.chance("repeat", self.name, call)
         self._send(call, act)
         wish = self.program.chance("cancel", self.name, call)
-        if act.kind != "oneway" and wish.random() < self.program.shape.cancel:
+        if act.kind != "oneway" and not act.decide and wish.random() < self.program.shape.cancel:
             self.world.after(wish.uniform(0.0, 25.0), lambda: self._cancel(call))
-        if act.kind == "sync" and chance.random() < self.program.shape.repeat:
+        if act.kind == "sync" and not act.tran and chance.random() < self.program.shape.repeat:
             others = [n for n in self.world.nodes if n != self.home]
             if others:
                 other = chance.choice(others)
@@ -171,6 +243,7 @@ class ClientRunner(Runner):
             return
         self.answered.add(call)
         self.unheard.pop(call, None)
+        self.trans.failed(call)
         if self._there(call):
             self.world.nodes[self.homes[call][0]].step(Cancel(self.name, call))
         self.failed(call)
@@ -183,6 +256,9 @@ class ClientRunner(Runner):
             self.sent[call] = act
         self.unheard[call] = act
         node = self.world.nodes[self.home]
+        if act.tran and not act.decide and not self.trans.may_send(call, act, node):
+            self._over(call)
+            return
         if self.moving or not node.serves:  # then it waits for its turn
             self._look_for_a_home()
             return
@@ -190,7 +266,7 @@ class ClientRunner(Runner):
         at_once = act.kind == "sync" or self.waits_for == call
         if at_once:
             self.asked[call] = self.homes[call]
-        event = Submit(
+        event: Submit | Decide = Submit(
             self.name,
             call,
             act.kind,
@@ -200,8 +276,21 @@ class ClientRunner(Runner):
             None,
             self._bring(self.homes[call], before),
             min(done, call),
+            tran=self.trans.number(act),
+            votes=act.votes,
         )
+        if act.decide:
+            commit = self.trans.is_good(act)
+            event = Decide(self.name, call, event.tran, commit, "", None, event.sessions, event.done)
         node.step(event)
+
+    def _over(self, call: int) -> None:
+        """It will never be answered."""
+        self.unheard.pop(call, None)
+        if call not in self.answered:
+            self.answered.add(call)
+            self.trans.failed(call)
+            self.failed(call)
 
     def _bring(self, here: Life, sessions: dict[Life, Session]) -> tuple[Session, ...]:
         """What its home does not have yet of its sessions elsewhere."""
@@ -227,6 +316,8 @@ class ClientRunner(Runner):
     def answer(self, effect: Received) -> None:
         if effect.call not in self.answered:
             self.answered.add(effect.call)
+            if not effect.complete or any(r.status != "ok" for r in effect.responses):
+                self.trans.failed(effect.call, effect.complete)
             self.received(effect.call)
 
     # a home is lost
@@ -273,7 +364,4 @@ class ClientRunner(Runner):
         if chance.random() < 0.5:
             self._look_for_a_home()
             return
-        self.unheard.pop(call, None)
-        if call not in self.answered:
-            self.answered.add(call)
-            self.failed(call)
+        self._over(call)

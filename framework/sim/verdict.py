@@ -44,7 +44,7 @@ class Group:
 
     __slots__ = (
         "act", "at", "before", "bits", "carries", "dests", "entries", "i", "invocations", "kind", "name", "origin",
-        "parts", "places", "sid", "view", "waived",
+        "parts", "places", "sid", "tran", "view", "waived",
     )  # fmt: skip
 
     def __init__(self, record: Record, origin: Life, places: Mapping[str, "Place"]) -> None:
@@ -52,6 +52,7 @@ class Group:
         stem, _, number = record.invocation.replace("/", ".").rpartition(".")
         stem = record.invocation[: len(stem) + 1]
         self.invocations = {name: f"{stem}{int(number) + j}" for j, (name, _) in enumerate(record.parts)}
+        self.tran = record.tran  # by its root; empty: it is a transaction of its own
         self.name = record.group
         self.i = record.i  # counter of the record
         self.kind = record.kind
@@ -73,7 +74,8 @@ class Performed:
     """An instance on a replica, or a client session."""
 
     __slots__ = (
-        "acted", "at", "cid", "ended", "footprint", "group", "invocation", "knows", "reads", "sid", "start", "way",
+        "acted", "at", "cid", "ended", "footprint", "group", "invocation", "joined", "knows", "passed_over", "prepared",
+        "reads", "said", "sid", "start", "way",
     )  # fmt: skip
 
     def __init__(self, sid: str, group: Group | None, invocation: str, footprint: Footprint | None, start: int) -> None:
@@ -85,10 +87,24 @@ class Performed:
         self.at = 0.0
         self.cid = ""
         self.way = ""
+        self.passed_over = False  # its transaction was aborted before its turn: it is not performed, and has no place
+        self.joined = False  # something of its transaction was held where it started: it stands at the place of that
+        self.prepared: Record | None = None  # it has been answered, and is held
         self.ended: Record | None = None
         self.knows = 0
+        self.said = 0  # what it knew when it was answered, if that was before its end: it may have voted since
         self.reads = 0
         self.acted = False
+
+    @property
+    def tran(self) -> str:
+        """The transaction that it is a part of, or is."""
+        return (self.group.tran if self.group is not None else "") or self.invocation
+
+    @property
+    def answered(self) -> Record | None:
+        """What has been told of it."""
+        return self.prepared or self.ended
 
     @property
     def changes(self) -> bool:
@@ -163,7 +179,11 @@ class Facts:
         self.acknowledged: list[tuple[Group, str]] = []  # with the object: a majority of its replicas said ok
         self.seen: dict[tuple[Group, str], str] = {}  # changes of a durable object, and a read that has told of each
         self.stopped: dict[Life, Record] = {}
-        self.fallen_back = False  # all replicas of an object that had a state departed at once
+        self.fallen: set[str] = set()  # objects of which all replicas that had a state departed at once
+        self.of_tran: dict[str, int] = {}  # bits of what is part of each transaction
+        self.parts_of: dict[str, set[str]] = {}  # what the root of each transaction called itself
+        self.roots: set[str] = set()  # instances that have called parts of their own transaction
+        self.outcomes: dict[str, bool] = {}  # is it committed? By what was decided on: a transaction, or a part of one
         self.heard: dict[tuple[Life, Life], list[tuple[int, int]]] = {}  # by receiver and sender: arrived, sent as
         self.missing: set[tuple[str, str]] = set()  # (place, invocation): lacks it, and that has been told
         for trace in self.traces:
@@ -200,8 +220,8 @@ class Facts:
 
     def is_asked(self, place: Place, view: int, since: int) -> bool:
         """May somebody who joined be waiting for the state of this replica, as far as is known here by this record? Who
-        was given one asks again while it is on its way, as it may be lost: so it counts as waiting until it is known
-        here that it has one (PROTOCOL §7)."""
+        was given one asks again while it is on its way, as it may be lost; and none can be given while something is
+        held for a transaction. So it counts as waiting until it is known here that it has one (PROTOCOL §7)."""
         return any(
             other.object == place.object
             and other.life[1] > 1
@@ -217,6 +237,25 @@ class Facts:
         came = self.heard.get((life, other.life), [])
         last = bisect_left(came, (since + 1, 0)) - 1
         return other.took is not None and last >= 0 and came[last][1] > other.took
+
+    def fate(self, instance: Performed) -> bool | None:
+        """Of an instance that is part of a transaction, or one: False if that, or a part of it that it belongs to, was
+        aborted; None if nothing is decided."""
+        name, tran = instance.invocation, instance.tran
+        while len(name) > len(tran):
+            if self.outcomes.get(name) is False:
+                return False
+            name = name.rpartition(".")[0]
+        return self.outcomes.get(tran)
+
+    def lost(self, instance: Performed) -> bool:
+        """Was it part of a transaction that was aborted, or of a part that was undone alone? Then it leaves no trace
+        (A4), and nobody but its own kin has seen it, because it was held; so nothing is before or after it."""
+        return bool(instance.group and instance.group.tran) and self.fate(instance) is False
+
+    @property
+    def fallen_back(self) -> bool:
+        return bool(self.fallen)
 
     def is_over(self) -> bool:
         """Have all lives of the final view stopped? Only then can it be said what never happened."""

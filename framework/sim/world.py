@@ -24,7 +24,7 @@ from framework.trace.files import Trace
 from framework.trace.still_open import still_open
 
 #: Time here has no unit; a message takes 1 to 10. Without faults of the group nobody is ever suspected.
-TIMING = Timing(delta=25.0, ask_after=8.0, resend_after=60.0, suspect_after=1e9)
+TIMING = Timing(delta=25.0, ask_after=8.0, resend_after=60.0, suspect_after=1e9, hold_most=3000.0)
 WATCHFUL = msgspec.structs.replace(TIMING, suspect_after=120.0)
 TICK = 12.0
 

@@ -21,6 +21,7 @@ Happening = Literal[
     "agree",  # its stamp is safe there: stamp, way
     "deliver",  # an instance starts: sid, cid, group, stamp, way
     "duplicate",  # another copy of a call performed there: answered, not performed
+    "prepare",  # an instance has been performed and answered, and is held until its transaction is over: well or not
     "end",  # an instance ended: committed or aborted
     "receive",  # a receipt is over: what it received
     "change",  # this node takes part in deciding the next view: who is to leave
@@ -89,6 +90,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     to: str = ""  # snapshot: the node that has joined
     ticket: str = ""  # adopt: of the snapshot, "REPLICA#LIFE#I" of the donor; empty: the initial state
     why: str = ""  # out
+    cancelled: bool = False  # deliver: it is not performed any more, only answered
+    tran: str = ""  # send: the transaction that it is a part of, by the invocation of its root; empty: one of its own
 
 
 _TICKET = re.compile(r"([^@:#\s]+@[^@:#\s]+)#(\d{1,18})#(\d{1,18})\Z", re.ASCII)

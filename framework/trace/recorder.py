@@ -13,6 +13,7 @@ from framework.com.events import (
     Installed,
     Landed,
     Out,
+    Prepared,
     Proposed,
     Received,
     Sent,
@@ -58,6 +59,8 @@ class Recorder:
     def effect(self, effect: AnyEffect, now: float) -> None:
         if type(effect) is Installed:
             self.view = effect.view.version
+        if type(effect) is Received and effect.group is None:
+            return  # it never left its node: no message of the group
         make = _MAKERS.get(type(effect))
         if make is not None:
             self.write(now, **make(effect))
@@ -102,6 +105,7 @@ def _sent(e: Sent) -> dict[str, Any]:
         "way": "" if e.ordered else "none",
         "entries": e.entries,
         "waived": e.waived,
+        "tran": str(e.tran) if e.tran is not None else "",
     }
 
 
@@ -128,11 +132,22 @@ def _deliver(e: Deliver) -> dict[str, Any]:
         "footprint": e.footprint,
         "stamp": str(e.stamp),
         "way": e.way,
+        "cancelled": e.cancelled,
     }
 
 
 def _duplicate(e: Duplicate) -> dict[str, Any]:
     return {"event": "duplicate", "replica": e.replica, "group": str(e.group), "invocation": str(e.invocation)}
+
+
+def _prepared(e: Prepared) -> dict[str, Any]:
+    return {
+        "event": "prepare",
+        "replica": e.replica,
+        "sid": str(e.sid),
+        "invocation": str(e.invocation),
+        "committed": e.committed,
+    }
 
 
 def _ended(e: Ended) -> dict[str, Any]:
@@ -181,6 +196,7 @@ _MAKERS: dict[type[Any], Callable[[Any], dict[str, Any]]] = {
     Deliver: _deliver,
     Duplicate: _duplicate,
     Ended: _ended,
+    Prepared: _prepared,
     Received: _received,
     Changing: _changing,
     Installed: _installed,

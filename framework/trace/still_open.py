@@ -17,6 +17,8 @@ def open_calls(com: Com) -> list[str]:
             out.append(f"{entry.group} {entry.footprint} waiting at {at}: {host.order.blockers(entry)}")
         for invocation in host.answers.waiting():
             out.append(f"{invocation} performed at {at}, but it is not safe yet, and nobody is told")
+    for name, many in com.trans.held.items():
+        out += [f"{k.instance.invocation} of transaction {name} held at {k.host.replica}" for k in many]
     for instance in com.instances.values():
         out.append(f"instance {instance.sid} of {instance.invocation} still running")
     for caller in com.calls.callers.values():

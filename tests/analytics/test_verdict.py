@@ -14,6 +14,7 @@ from framework.sim.fig9_workload import Workload, traces
 from framework.sim.run import Options, run
 
 from ..sim.mutants import FOCUS, MUTANTS
+from ..sim.tran_mutants import TRAN_MUTANTS
 from .universe import PLANTS, is_stuck, oracle, write
 
 #: Seeds that show the violation soon; tests/sim/test_mutants.py looks for them.
@@ -30,6 +31,16 @@ WRONG = {
     "an abort is answered as if it had committed": 2,
 }
 CLEAN = {"links": (0, 2, 3, 7), "all": (4, 5)}
+WHOLE = {"links": (0, 1, 214, 280, 1002), "all": (4, 90, 167, 292, 1008, 1020, 1246, 1273)}  # with transactions
+#: Of tests/sim/tran_mutants.py, with a seed that shows each.
+HALF = {
+    "what is held stays when the transaction is aborted": ("links", 0),
+    "what a callee did that failed stays": ("links", 44),
+    "what is held keeps nobody out": ("links", 0),
+    "outcomes have no order": ("links", 40),
+    "votes have no order": ("links", 1048),
+    "one vote is enough": ("links", 1011),
+}
 
 
 def planted():
@@ -56,6 +67,26 @@ def mutants(monkeypatch):
     return runs
 
 
+def whole():
+    """Runs with transactions, and what becomes of some of them with violations planted."""
+    runs = {}
+    for level, seeds in WHOLE.items():
+        for seed in seeds:
+            runs[f"whole{level}{seed}x"] = run(seed, Options({"transactions": True}, level)).traces
+    return runs
+
+
+def half(monkeypatch):
+    """Rules of transactions switched off."""
+    runs = {}
+    for number, (name, (level, seed)) in enumerate(HALF.items()):
+        owner, attribute, replacement = TRAN_MUTANTS[name]
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, attribute, replacement)
+            runs[f"half{number}s{seed}x"] = run(seed, Options({"transactions": True}, level)).traces
+    return runs
+
+
 POINTS = [(0.0, 0.0), (0.6, 0.0), (0.6, 1.0)]
 
 
@@ -71,7 +102,7 @@ PLANTED = [("swap", "A3"), ("twice", "A1"), ("lost", "P0 §3.2"), ("noend", "A1"
 def judged(spark, tmp_path_factory):
     """(expected, found), by run and rule; and (expected, found) of the message ratio, by run."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        runs = planted() | mutants(monkeypatch) | evaluation()
+        runs = planted() | mutants(monkeypatch) | whole() | half(monkeypatch) | evaluation()
     expected = {name: oracle(traces) for name, traces in runs.items()}
     base = tmp_path_factory.mktemp("universe")
     write(base / "run", runs)
@@ -100,6 +131,20 @@ def test_messages_are_counted_as_the_simulator_counts_them(judged):
     tallies, counted = judged[2]
     assert {name: (t.ordered, t.base) for name, t in tallies.items()} == dict(counted)
     assert all(t.base > 100 for t in tallies.values())
+
+
+def test_runs_with_transactions_are_clean(judged):
+    expected, found, _ = judged
+    clean = [name for name in expected if name.startswith("whole")]
+    assert len(clean) == 13
+    assert not [(name, found[name], expected[name]) for name in clean if found[name] or expected[name]]
+
+
+def test_half_transactions_are_found_by_both(judged):
+    expected, found, _ = judged
+    half = [name for name in expected if name.startswith("half")]
+    assert all(expected[name] and found[name] for name in half), half
+    assert {rule for name in half for rule in found[name]} >= {"A4", "T1", "T2", "T3"}
 
 
 def test_every_run_has_the_verdict_of_obo_verify(judged):

@@ -35,6 +35,10 @@ def write(path: Path, runs: dict[str, list[Trace]]) -> None:
 
     every = [renamed(trace, prefix) for prefix, traces in runs.items() for trace in traces]
     objects = {name: placed for trace in every for name, placed in trace.header.objects.items()}
+    several = {
+        "tran": dict.fromkeys(r for t in every if "tran" in t.header.objects for r in t.header.objects["tran"].replicas)
+    }
+    objects |= {n: msgspec.structs.replace(objects[n], replicas=tuple(r)) for n, r in several.items() if n in objects}
     for trace in every:
         head = msgspec.structs.replace(trace.header, objects=objects)
         name = head.node if head.life == 1 else f"{head.node}.since{head.life}"

@@ -74,7 +74,7 @@ def whole(tmp_path, nodes, on, faults, seed, tls=False):
         verdict = c.verify()
         assert verdict.delivered > 200 and verdict.ordered
         states = digests(c)
-        assert set(states) == set(program.OBJECTS)
+        assert set(states) == {*program.OBJECTS, "tran"}
         assert all(len(found) == 1 for found in states.values()), states
 
 

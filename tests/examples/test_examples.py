@@ -58,7 +58,7 @@ SAID = {
 }
 
 
-DEMOS = ("failover", "booking", "ordering", "partition", "upgrade")  # test_demos.py
+DEMOS = ("failover", "booking", "meeting", "ordering", "partition", "upgrade")  # test_demos.py
 
 
 def run(name, *words, **environment):

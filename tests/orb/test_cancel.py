@@ -171,15 +171,15 @@ def test_what_it_has_called_is_cancelled_with_it(play, method):
     play(act)
 
 
-def test_a_nested_change_of_several_replicas_is_carried_through(play):
+def test_a_nested_change_of_several_replicas_is_undone_with_its_caller(play):
     async def act(c, orb):
         task = asyncio.ensure_future(orb.object("outer").call_all())
         await until(lambda: held.SEEN.count("inner began") == 3)
         await cancelled(task)
-        await until(lambda: not c.nodes["n2"].object("outer@n2").log)  # undone, though the callee goes on
+        await until(lambda: not c.nodes["n2"].object("outer@n2").log)  # undone; the callee is part of it
         held.GATE.set()
         await until(lambda: quiet(c))
-        assert [h.log for h in c.objects("held")] == [["inner"]] * 3
+        assert [h.log for h in c.objects("held")] == [[]] * 3
         assert nothing_kept(c)
 
     play(act)

@@ -219,6 +219,8 @@ class Odd(msgspec.Struct, array_like=True, frozen=True):
     receipt: object = None
     wait: bool = True
     timeout: float | None = 10.0
+    stale: bool = False
+    tran: object = None
 
 
 SHOW = (Ask("counter", "show", b"\x90"),)

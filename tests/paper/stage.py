@@ -34,6 +34,7 @@ from framework.com.events import (
     Safe,
     Sent,
     Session,
+    Settle,
     Submit,
     Tick,
     Transmit,
@@ -43,9 +44,9 @@ from framework.com.events import (
 from framework.com.link import Timing
 from framework.com.messages import AnyMessage, Kind, Request, Transmission, WireContext, decode
 from framework.com.receipt import Receipt
-from framework.com.view import Directory, Placement, View
+from framework.com.view import Directory, Placement, View, tran
 from framework.footprint import WRITE, Footprint, Keys, Relation
-from framework.ids import Invocation, Node, ObjectName, Replica, Sid, replica
+from framework.ids import TRAN, Invocation, Node, ObjectName, Replica, Sid, object_of, replica
 from framework.sim.ledger import Ledger
 from framework.sim.oracle import Oracle
 from framework.sim.verdict import Verdict
@@ -208,6 +209,11 @@ class Stage:
         for at in self.placements[name].replicas:
             self.ledgers[at] = Ledger(relation)
 
+    def transactions(self) -> None:
+        """What instances do to several objects is atomic: every node has a ``tran``."""
+        placement = self.placements[TRAN] = tran(self.nodes)
+        self.ledgers |= {at: Ledger(placement.relation) for at in placement.replicas}
+
     def client(self, name: str, node: str) -> Client:
         client = self.clients[name] = Client(self, Node(node), name)
         return client
@@ -275,6 +281,11 @@ class Stage:
             self._wake((node, effect.peer))
         elif isinstance(effect, Transmit):
             self._transmit((node, effect.peer), effect.data)
+        elif isinstance(effect, Deliver) and object_of(effect.replica) == TRAN:  # it performs that by itself
+            self.ledgers[effect.replica].commit(str(effect.request.invocation), effect.footprint)
+        elif isinstance(effect, Settle) and not effect.commit:
+            undone = str(self.instances[effect.sid].effect.request.invocation)
+            self.ledgers[effect.replica] = self.ledgers[effect.replica].without(lambda done: done == undone)
         elif isinstance(effect, Deliver):
             instance = self.instances[effect.sid] = Instance(self, node, effect)
             if effect.replica.partition("@")[0] in self.at_once:

@@ -11,7 +11,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wai
 from framework.com.view import Holding
 from framework.declare import Backed, Object, Place
 from framework.errors import Broken, Unavailable
-from framework.ids import Node, ObjectName, Replica, object_of
+from framework.ids import TRAN, Node, ObjectName, Replica, object_of
 from framework.orb.backed.committer import Committer
 from framework.orb.durable.entries import Entry, Head, decode
 from framework.orb.durable.restore import part_with
@@ -49,7 +49,8 @@ class InStore:
 class Stores:
     def __init__(self, config: "Config", node: Node) -> None:
         """Opens nothing yet."""
-        here = [r for _, r in config.directory.on(node) if issubclass(config.classes[object_of(r)], Backed)]
+        mine = [r for p, r in config.directory.on(node) if p.name != TRAN]
+        here = [r for r in mine if issubclass(config.classes[object_of(r)], Backed)]
         self.objects: dict[Replica, Backed] = {r: _made(config.classes[object_of(r)]) for r in here}
         base = Path(config.serve.data or "") / node / "stores"
         self._places = {r: _place(r, node, base, config.options) for r in here}

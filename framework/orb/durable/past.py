@@ -9,10 +9,11 @@ from framework.errors import BadRequest, OboError
 from framework.ids import Invocation
 from framework.orb.durable.entries import Seen
 from framework.orb.given import Given
-from framework.orb.messages import Act, Envelope
+from framework.orb.messages import Act, Ask, Envelope
 from framework.orb.nested import Nested
 from framework.orb.outcome import Outcome
 from framework.orb.proxy import Finish, Settle
+from framework.orb.ways import AsyncWays, Ways
 
 
 class Past(Given):
@@ -60,6 +61,12 @@ class PastCalls:
     def give_up(self, number: int) -> None:
         pass
 
+    def check_whole(self, asks: tuple[Ask, ...]) -> None:
+        """A durable object takes no part in transactions: it was refused."""
+        outcome = self._told()
+        if isinstance(outcome, OboError):
+            raise outcome
+
     def _told(self) -> Outcome | OboError:
         if not self._seen:
             raise BadRequest("it calls others more often than when it was performed")
@@ -68,7 +75,7 @@ class PastCalls:
         return seen.outcome
 
 
-class PastOrb(Nested):
+class PastOrb(Nested, Ways):
     def _now(self, start: Callable[[Settle], int], finish: Finish) -> Any:
         return finish(_answer(start))
 
@@ -79,7 +86,7 @@ class PastOrb(Nested):
         return self._send_now(act, finish)
 
 
-class PastAsyncOrb(Nested):
+class PastAsyncOrb(Nested, AsyncWays):
     async def _now(self, start: Callable[[Settle], int], finish: Finish) -> Any:
         return finish(_answer(start))
 

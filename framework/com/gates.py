@@ -1,0 +1,83 @@
+"""Order between the replicas of one node: what is delivered to tran, and what is delivered to objects.
+
+A request waits for outcomes of parts that its sender knew of. And a commit is *late* for a replica that has not
+delivered all that it decides on: there what is held stays held until it has. Only there: that replica may be waiting
+for a state, from a node where something is held for the same transaction, and that node for another state from here.
+Both are named in contexts, by replicas of this node other than the one that the message comes to.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from framework.com.entry import Entry
+from framework.com.host import Host
+from framework.com.messages import Mark, Request, WireContext
+from framework.com.order import Order
+from framework.ids import TRAN, Invocation, Replica, replica
+
+if TYPE_CHECKING:
+    from framework.com.core import Com
+
+
+Release = Callable[[Replica, Invocation], None]
+
+
+class Gates:
+    def __init__(self, com: "Com", is_lost: Callable[[Invocation, Invocation], bool], release: Release) -> None:
+        self._com = com
+        self._at = replica(TRAN, com.node)
+        self._is_lost = is_lost  # is this part of a transaction undone?
+        self._release = release  # a commit is late no more
+        self.gated: list[tuple[Order, Entry]] = []  # these wait for another replica of this node
+        self.late: dict[tuple[Replica, Invocation], tuple[Mark, ...]] = {}  # and committed transactions for these
+        self._looking = False
+
+    def beyond(self, host: Host, request: Request) -> WireContext:
+        if host.name == TRAN or not request.chain:
+            return ()
+        return tuple([c for c in request.context if c[0] == self._at])
+
+    def gate(self, order: Order, entry: Entry) -> bool:
+        assert entry.invocation is not None
+        name = entry.tran or entry.invocation.ancestor(len(entry.invocation.path) - 1)
+        if not all(self._reached(at, marks, name) for at, marks in entry.beyond):
+            self.gated.append((order, entry))
+            return True
+        entry.beyond = ()
+        return False
+
+    def delay(self, name: Invocation, request: Request) -> None:
+        """This transaction is committed. Where is that late? (What comes after an abort is not performed any more.)"""
+        for at, marks in request.context:
+            if at in self._com.hosts and at != self._at and not self._reached(at, marks, name):
+                self.late[at, name] = tuple(dict.fromkeys((*self.late.get((at, name), ()), *marks)))
+
+    def _reached(self, at: Replica, marks: tuple[Mark, ...], name: Invocation) -> bool:
+        order = self._com.hosts[at].order
+        return all(order.reached(mark, name) or self._is_over(order, mark) for mark in marks)
+
+    def _is_over(self, order: Order, mark: Mark) -> bool:
+        """It was given up: it will not be performed, whenever it comes."""
+        entry = order.known(mark)
+        if entry is None or entry.tran is None or entry.invocation is None:
+            return False
+        return self._is_lost(entry.invocation, entry.tran)
+
+    def look(self) -> None:
+        """Something has moved on this node."""
+        if self._looking:
+            return
+        self._looking = True
+        before = -1
+        while (waiting := len(self.gated) + len(self.late)) and waiting != before:
+            before, gated = waiting, self.gated
+            self.gated = []
+            for order, entry in gated:
+                order.look(entry)
+                if order.out:
+                    self._com.hosts[order.replica].flush()
+            for (at, name), marks in tuple(self.late.items()):
+                if self._reached(at, marks, name):
+                    del self.late[at, name]
+                    self._release(at, name)
+        self._looking = False

@@ -1,0 +1,37 @@
+"""What is told of a message group that has left, for the trace."""
+
+from framework.com.caller import Call, Caller
+from framework.com.events import Sent, Submit
+from framework.com.messages import Dest, Part, WireContext
+from framework.ids import Invocation
+
+
+def sent(
+    caller: Caller,
+    event: Submit,
+    call: Call,
+    parts: tuple[Part, ...],
+    first: Invocation,
+    place: tuple[int, bool],  # its origin stamp, and whether it needs agreement
+    context: WireContext,
+    tran: Invocation | None,
+) -> Sent:
+    """In the order of the effect's fields."""
+    return Sent(
+        caller.sid,
+        caller.cid,
+        event.call,
+        call.group,
+        first,
+        event.kind,
+        event.transmission,
+        tuple([Dest(at, seq) for at, seq in call.seqs.items()]),
+        parts,
+        *place,
+        sum(len(marks) for _, marks in context),
+        caller.client,
+        event.receipt,
+        tuple(s.after for s in event.sessions),
+        call.waived,
+        tran,
+    )

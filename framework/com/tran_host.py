@@ -1,0 +1,69 @@
+"""A replica of ``tran``, the object whose instances are transactions: it remembers outcomes (framework.com.tran)."""
+
+from typing import TYPE_CHECKING
+
+from framework.com.entry import Entry
+from framework.com.events import Completed
+from framework.com.host import Host
+from framework.com.instance import Instance
+from framework.com.outcome import DECIDES, decided, read
+from framework.com.view import COMMIT, VOTE, Placement
+from framework.ids import Invocation, Replica
+
+if TYPE_CHECKING:
+    from framework.com.core import Com
+
+BOUND = 10_000  # outcomes that a node remembers
+
+
+class TranHost(Host):
+    """The replica of ``tran``: it performs what it is given by itself, at once."""
+
+    def __init__(self, com: "Com", placement: Placement, at: Replica) -> None:
+        super().__init__(com, placement, at)
+        self.order.roots = ()
+        self._due: list[Instance] = []
+        self._busy = False
+
+    def _start(self, entry: Entry) -> Instance:
+        instance = super()._start(entry)
+        self.replies.last(instance.reply)
+        self._due.append(instance)
+        return instance
+
+    def flush(self) -> None:
+        super().flush()
+        if self._busy:
+            return  # one after the other
+        self._busy = True
+        while self._due:
+            self._perform(self._due.pop(0))
+        self._busy = False
+
+    def _perform(self, instance: Instance) -> None:
+        trans, request = self.com.trans, instance.entry.request
+        assert request is not None
+        word, name = instance.entry.footprint.method, decided(instance.invocation)
+        known = trans.outcomes.get(name) if word != VOTE else None  # votes were all there before
+        body = known.told if known is not None else b"commit" if word == COMMIT else f"{word} ".encode() + request.args
+        self.complete(instance, Completed(instance.sid, True, body, True))
+        if word == VOTE:
+            trans.vote(name, request.args, request)
+        elif known is None:
+            trans.apply(name, read(body), (request,))
+        if len(trans.outcomes) > BOUND:
+            oldest = next(iter(trans.outcomes))
+            del trans.outcomes[oldest]
+            for call in (Invocation(oldest.client, (*oldest.path, DECIDES)), *trans.votes.forget(oldest)):
+                self.replies.drop(call)
+
+    def adopted(self) -> None:
+        trans, vote = self.com.trans, f"{VOTE} ".encode()
+        known = [(decided(i), reply) for i, reply in self.replies.all() if reply.status == "ok"]
+        for name, reply in sorted(known, key=lambda one: one[1].body.startswith(vote)):  # an abort may stop votes
+            self.replies.last(reply)
+            if reply.body.startswith(vote):
+                trans.vote(name, reply.body.removeprefix(vote), None)
+            else:
+                trans.apply(name, read(reply.body))
+        super().adopted()

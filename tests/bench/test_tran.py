@@ -1,0 +1,24 @@
+"""``obo bench tran`` measures what it says. No test here judges a time."""
+
+import json
+
+from framework.bench.tran import SHARES, TARGETS, Plan, _single
+from tests.cli.run_obo import obo
+
+
+def test_it_measures_what_it_says(tmp_path):
+    file = tmp_path / "tran.json"
+    done = obo("bench", "tran", "--quick", "--rounds", 1, "--json", file, timeout=200)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(file.read_bytes())
+    assert set(said["ratios"]) == set(TARGETS)
+    assert said["ratios"]["two_object_over_two_calls"] > 0 and said["ratios"]["single_over_plain"] > 0
+    assert [row["share"] for row in said["raw"]["contention"]] == list(SHARES)
+    assert all(row["committed"] > 0 for row in said["raw"]["contention"])
+    hot = said["raw"]["contention"][-1]
+    assert said["ratios"]["hot_aborts_share"] == round(hot["aborted"] / (hot["aborted"] + hot["committed"]), 4)
+
+
+def test_a_single_call_is_measured_with_and_without():
+    plain, one = _single(Plan(requests=5), 0, lambda _: None)
+    assert plain > 0 and one > 0
