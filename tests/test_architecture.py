@@ -200,7 +200,7 @@ def test_only_its_room_imports(heavy: str, rooms: set[str]) -> None:
 
 
 def test_commands_start_without_what_is_heavy() -> None:
-    """framework.cli.main imports every command at each start: no plots, no Spark, no test tools at module level of
+    """framework.cli.main imports every command for its help: no plots, no Spark, no test tools at module level of
     anything that comes along."""
     heavy = {"matplotlib", "hypothesis", "pyspark", "pyarrow", "plotly", "pandas", "numpy", "sqlalchemy", "pytest"}
     todo, seen = [m for m in MODULES if room(m) == "cli"], set()

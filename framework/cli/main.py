@@ -2,8 +2,8 @@
 
 To add a command: write ``framework/cli/NAME.py`` with a function ``run``, whose parameters are typer's options and
 whose docstring is the help, and put NAME into ``COMMANDS``. For a command with subcommands (``obo bench core``) the
-module has a ``typer.Typer`` named ``app`` instead. Every module here is imported at each start, but for that of a node:
-import what is heavy (matplotlib, pyspark) inside the function.
+module has a ``typer.Typer`` named ``app`` instead. ``obo --help`` imports every module here: import what is heavy
+(matplotlib, pyspark) inside the function.
 """
 
 import sys
@@ -72,9 +72,9 @@ def _options(
 
 
 def _register() -> None:
-    """All commands; for a node that starts its own one: what it imports takes a core that other nodes may share."""
+    """The command that was asked for, else all: what the others import takes a core for a while that nodes may share."""
     asked = tuple(sys.argv[1:2])
-    for name in asked if asked in (("serve",), ("join",)) else COMMANDS:
+    for name in asked if {*asked} & {*COMMANDS} else COMMANDS:
         module = import_module(f"framework.cli.{name.replace('-', '_')}")
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
