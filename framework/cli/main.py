@@ -72,7 +72,7 @@ def _options(
 
 
 def _register() -> None:
-    """The command that was asked for, else all: what the others import takes a core for a while that nodes may share."""
+    """The command that was asked for, else all: what the others import takes a core that nodes may share."""
     asked = tuple(sys.argv[1:2])
     for name in asked if {*asked} & {*COMMANDS} else COMMANDS:
         module = import_module(f"framework.cli.{name.replace('-', '_')}")
