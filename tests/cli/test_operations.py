@@ -71,9 +71,11 @@ def test_links_lead_somewhere_and_commands_exist(page):
         assert (ROOT / "examples" / f"{module}.py").exists()
 
 
-@pytest.mark.parametrize(("command", "others"), [("serve", False), ("join", False), ("status", True)])
-def test_a_node_that_starts_imports_no_other_command(command: str, others: bool) -> None:
-    look = f"import sys; sys.argv[1:] = ['{command}', '--help']; import framework.cli.main; print(*sys.modules)"
+@pytest.mark.parametrize(
+    ("command", "others"), [("serve", False), ("health", False), ("--help", True), ("staus", True)]
+)
+def test_a_command_imports_no_other_one(command: str, others: bool) -> None:
+    look = f"import sys; sys.argv[1:] = ['{command}']; import framework.cli.main; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout.split()
-    assert f"framework.cli.{command}" in found
+    assert (f"framework.cli.{command}" in found) is not others
     assert ("framework.cli.sim" in found) is others
