@@ -36,8 +36,8 @@ def _events(runs: list[Run], share: float) -> Table:
         f"{_range(r.rate for r in runs)} calls/s, {share:.0%} of what {runs[0].nodes} nodes took with many in flight"
         + (f": {median(busy):.0%} of all cores" if busy else "")
         + f"; median latency {_range((r.median_ms for r in runs), 1)} ms\n"
-        "pauses in ms: how long the worst client waited without an answer; before the event; all at once\n"
-        "median of the rounds (least to largest); 90 % s: when throughput was back, at the latest"
+        "pauses in ms, median of the rounds (least to largest): how long the worst client waited without an answer;\n"
+        "before the event; all at once. 90 % s: when throughput was back, at the latest"
     )
     table = Table(title=f"obo bench membership, {runs[0].nodes} nodes", caption=caption, box=SIMPLE_HEAD)
     for name in ("event", "took s", "pause", "before", "all", "errors", "90 % s"):
@@ -49,8 +49,10 @@ def _events(runs: list[Run], share: float) -> Table:
             events[0].event,
             f"{median(e.took_s for e in events):.2f}",
             _spread([e.pause_ms for e in events]),
-            _spread([e.steady_pause_ms for e in events]),
-            _spread([e.pause_all_ms for e in events]),
+            *(
+                f"{median(pauses):.0f}"
+                for pauses in ([e.steady_pause_ms for e in events], [e.pause_all_ms for e in events])
+            ),
             str(sum(e.errors for e in events)),
             "never" if len(known) < len(after) else f"{max(known):.2f}",
         )
