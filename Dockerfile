@@ -53,7 +53,7 @@ FROM ${BASE} AS trimmed
 RUN groupadd --gid 10001 obo \
     && useradd --uid 10001 --gid obo --no-create-home --home-dir /app --shell /usr/sbin/nologin obo \
     && install -d -o obo -g obo /app /etc/obo /var/lib/obo /traces /runs /scratch \
-    && rm -rf /var/cache/* /var/log/* /var/lib/apt/lists/* /root/.cache \
+    && rm -rf /var/cache/* /var/log/* /var/lib/apt/lists/* \
         /usr/share/doc /usr/share/info /usr/share/locale /usr/share/man /usr/share/i18n \
         /usr/lib/python3/dist-packages /usr/local/lib/python3*/site-packages/* /usr/local/lib/python3*/ensurepip \
         /usr/lib/python3*/ensurepip /usr/share/python-wheels /usr/local/bin/pip* /usr/bin/pip* \

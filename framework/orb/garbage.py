@@ -3,8 +3,8 @@
 Left to itself it looks at new objects when so many more were made than freed. But a replica that is busy frees as many
 old ones as it makes: of its memory of what was performed lately, for example. So a hundred thousand new ones gather,
 and the next burst of calls (somebody joins, somebody is gone) makes it look at all of them: 15 to 45 ms in which the
-node stands still, in all replicas at about the same time. Here it looks at what the last 20 ms have left, 50 times a
-second, which takes less than all that together and is never long.
+node stands still, in all replicas at about the same time. Here it looks 50 times a second at what the last 20 ms have
+left.
 
 What is in a cycle and outlives that is found only by looking at everything, which takes time in proportion to all that
 there is. So that is done when the process has half as many objects more, or twice the memory: a state that grows by
