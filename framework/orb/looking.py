@@ -5,8 +5,6 @@ Plain data, for ``obo ls``, ``obo describe``, ``obo status`` and the gateway ali
 
 import inspect
 import os
-import resource
-import sys
 import threading
 import time
 from collections import Counter
@@ -26,6 +24,7 @@ from framework.declare.signature import Parameter
 from framework.ids import Node, node_of
 from framework.net.line import Line
 from framework.orb.config import Config
+from framework.orb.garbage import memory
 
 if TYPE_CHECKING:
     from framework.orb.life import Life
@@ -199,7 +198,7 @@ def process() -> dict[str, Any]:
     return {
         "pid": os.getpid(),
         "uptime": round(time.monotonic() - _started, 1),
-        "rss": _rss(),
+        "rss": memory(),
         "threads": threading.active_count(),
     }
 
@@ -250,13 +249,3 @@ def _calls(com: Com) -> Iterator[dict[str, Any]]:
                 missing = sorted(set(call.dests) - set(call.got))
                 who = caller.client or str(caller.invocation)
                 yield {"by": who, "number": call.number, "receipt": str(call.receipt), "missing": missing}
-
-
-def _rss() -> int:
-    """Bytes in memory now; where the system does not say, the most there ever were."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * resource.getpagesize()
-    except (OSError, ValueError, IndexError):
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else peak * 1024
