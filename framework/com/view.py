@@ -69,10 +69,11 @@ class Placement:
     __slots__ = ("durable", "loose", "name", "relation", "replicas")
 
     def __init__(
-        self, name: str, relation: Relation, nodes: Sequence[str], durable: bool = False, loose: bool = False
+        self, name: str, relation: Relation, nodes: Sequence[str], durable: bool = False, loose: bool | None = None
     ) -> None:
         self.durable = durable
-        self.loose = loose or durable  # it takes no part in transactions: what it has done stays done
+        # it takes no part in transactions: what it has done stays done
+        self.loose = durable if loose is None else loose
         self.name = ObjectName(check_name(name, "object name"))
         self.relation = relation
         self.replicas: tuple[Replica, ...] = tuple(replica(name, n) for n in sorted(nodes))

@@ -34,6 +34,9 @@ class Joined:
     def act(self, calling: "Calling", act: Act) -> Act:
         raise NotImplementedError
 
+    def has(self, calling: "Calling") -> bool:
+        raise NotImplementedError
+
 
 joined: ContextVar[Joined | None] = ContextVar("obo_transaction", default=None)
 

@@ -3,5 +3,6 @@
 stores      the stores of a node: opened once in a process, whatever lives the node has in the group
 resident    such a replica in one life of the node
 committer   the thread that performs what changes it, batch after batch
+parts       what is done for transactions: performed, taken back, and performed again when they are committed
 writing     one instance of that kind
 """

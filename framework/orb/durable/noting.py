@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from framework.com.core import Com
-from framework.com.events import Completed, Ended
+from framework.com.events import Completed, Ended, Prepared
 from framework.orb.durable.entries import Entry
 from framework.orb.tracing import Tracing
 
@@ -20,8 +20,10 @@ def entry_of(com: Com, tracing: Tracing | None, performance: "Instance", complet
         context = instance.leaves(com.known)
     ticket = ""
     if tracing is not None:
-        tracing.early(Ended(completed.sid, replica, request.invocation, completed.ok))
+        told = Ended if performance.effect.tran is None else Prepared
+        tracing.early(told(completed.sid, replica, request.invocation, completed.ok))
         ticket = tracing.ticket(replica)
     seen = tuple(performance.seen) if completed.ok else ()
     body, output, joins = completed.body, completed.output, instance.joins.wire()
-    return Entry(request, completed.ok, body, output, seen, context, joins, com.view, com.clock, ticket)
+    tran = performance.effect.tran
+    return Entry(request, completed.ok, body, output, seen, context, joins, com.view, com.clock, ticket, tran)
