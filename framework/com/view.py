@@ -69,11 +69,10 @@ class Placement:
     __slots__ = ("durable", "loose", "name", "relation", "replicas")
 
     def __init__(
-        self, name: str, relation: Relation, nodes: Sequence[str], durable: bool = False, loose: bool | None = None
+        self, name: str, relation: Relation, nodes: Sequence[str], durable: bool = False, loose: bool = False
     ) -> None:
         self.durable = durable
-        # it takes no part in transactions: what it has done stays done
-        self.loose = durable if loose is None else loose
+        self.loose = loose  # it takes no part in transactions: what it has done stays done
         self.name = ObjectName(check_name(name, "object name"))
         self.relation = relation
         self.replicas: tuple[Replica, ...] = tuple(replica(name, n) for n in sorted(nodes))

@@ -20,8 +20,8 @@ from framework.errors import OboError, Unavailable
 from framework.ids import Node, Replica, node_of, object_of, replica
 from framework.net.peers import Empty, Peers
 from framework.net.wire.com_pb2 import FetchChunk, FetchWish
+from framework.orb.backed.recalled import InStore
 from framework.orb.backed.resident import BackedResident
-from framework.orb.backed.stores import InStore
 from framework.orb.durable.journaling import Journaling
 from framework.orb.held import Held, Luggage, Recent, Stored, packed, unpacked
 from framework.orb.moving import Donor, Fetcher, capture

@@ -5,7 +5,7 @@ is the best, and one replica begins with it (framework.com.view, ``Directory.see
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Protocol
 
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from framework.com.messages import Request
 from framework.com.view import Holding
 from framework.errors import BadMessage
+from framework.ids import Invocation
 from framework.orb.moving.captures import Capture
 from framework.orb.moving.spool import Spool, framed
 
@@ -42,6 +43,10 @@ class Held(msgspec.Struct):
     spool: Chunks  # of the state
     done: tuple[Request, ...]  # what was performed last, in this order
     on_disk: bool = False  # the journal of this replica has just this
+    #: Parts of transactions of which nobody here knows what became of them, and these: not in the state yet.
+    doubt: tuple[tuple[Invocation, Invocation], ...] = ()
+    #: In a thread: those of them that are kept are performed, the others are dropped.
+    resolve: Callable[[Collection[Invocation]], "Held"] | None = None
 
     @property
     def luggage(self) -> bytes:

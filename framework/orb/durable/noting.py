@@ -20,10 +20,19 @@ def entry_of(com: Com, tracing: Tracing | None, performance: "Instance", complet
         context = instance.leaves(com.known)
     ticket = ""
     if tracing is not None:
-        told = Ended if performance.effect.tran is None else Prepared
-        tracing.early(told(completed.sid, replica, request.invocation, completed.ok))
+        tracing.early(_told(com, performance, completed))
         ticket = tracing.ticket(replica)
     seen = tuple(performance.seen) if completed.ok else ()
     body, output, joins = completed.body, completed.output, instance.joins.wire()
     tran = performance.effect.tran
     return Entry(request, completed.ok, body, output, seen, context, joins, com.view, com.clock, ticket, tran)
+
+
+def _told(com: Com, performance: "Instance", completed: Completed) -> Ended | Prepared:
+    """What the com layer will say of it."""
+    sid, invocation, tran = completed.sid, performance.effect.request.invocation, performance.effect.tran
+    if tran is None:
+        return Ended(sid, performance.effect.replica, invocation, completed.ok)
+    return Prepared(
+        sid, performance.effect.replica, invocation, completed.ok and not com.trans.is_lost(invocation, tran)
+    )

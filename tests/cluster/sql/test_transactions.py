@@ -257,7 +257,7 @@ def test_ways_of_several_objects(scene, control):
     add, take = db.execute.request("UPDATE t SET n = n + 1 WHERE id = 1", ()), scene.bank.withdraw.request
     result, _ = scene.orb.atomic(add, take("ann", 1), control=control)
     assert result.rowcount == 1
-    with pytest.raises(RemoteError, match="RefusedError"):
+    with pytest.raises(RemoteError, match="RefusedError|its transaction was aborted"):
         scene.orb.atomic(add, take("ann", 1000), control=control)
     assert scene.rows()[1] == (101,)
     assert scene.orb.alternative(take("ann", 1000), add).object == "db"
@@ -300,6 +300,22 @@ def test_a_schema_that_changes_meanwhile(scene):
     assert not errors
     assert scene.rows() == [(100,), (100 + count,), (100 + count,), (100,), (100,)]
     assert scene.bank.balance("ann") == 100 + count
+
+
+@pytest.mark.parametrize("control", ["centralized", "distributed"])
+def test_what_was_judged_too_early_among_several(scene, control):
+    """Then all are undone, and done again: not only the one, and not the others twice."""
+    db = scene.orb.object(Database, "db")
+    _, other, _ = scene.other("n3")
+    for i in range(8):
+        thread = threading.Thread(target=other.execute, args=[f"CREATE TABLE other{i} (x INTEGER)"])
+        thread.start()
+        for _ in range(4):
+            add = db.execute.request("UPDATE t SET n = n + 1 WHERE id = 1", ())
+            scene.orb.atomic(add, scene.bank.deposit.request("ann", 1), control=control)
+        thread.join(WAIT)
+    assert scene.rows()[1] == (132,)
+    assert scene.bank.balance("ann") == 132
 
 
 def test_its_time_is_up(scene):
