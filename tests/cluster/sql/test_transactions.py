@@ -257,7 +257,7 @@ def test_ways_of_several_objects(scene, control):
     add, take = db.execute.request("UPDATE t SET n = n + 1 WHERE id = 1", ()), scene.bank.withdraw.request
     result, _ = scene.orb.atomic(add, take("ann", 1), control=control)
     assert result.rowcount == 1
-    with pytest.raises(RemoteError, match="RefusedError|its transaction was aborted"):
+    with pytest.raises(RemoteError, match=r"RefusedError|its transaction was aborted"):
         scene.orb.atomic(add, take("ann", 1000), control=control)
     assert scene.rows()[1] == (101,)
     assert scene.orb.alternative(take("ann", 1000), add).object == "db"
