@@ -30,6 +30,7 @@ class Scene:
         self.db.execute(f"CREATE TABLE log (id {AUTO[dialect]}, what TEXT, made TIMESTAMP DEFAULT CURRENT_TIMESTAMP)")
         self.db.executemany("INSERT INTO t VALUES (?, ?)", [(i, 100) for i in range(5)])
         self.bank.deposit("ann", 100)
+        assert self.db.digests().equal  # all have it: a client at another node is judged there
 
     def other(self, node="n2"):
         orb = self.c.connect(node, timeout=WAIT)

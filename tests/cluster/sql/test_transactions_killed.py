@@ -82,6 +82,7 @@ def made(c):
     db.executemany("INSERT INTO t VALUES (?, ?)", [(i, START) for i in range(ROWS)])
     for i in range(ROWS):
         orb.object(Bank, "bank").deposit(f"a{i}", START)
+    assert db.digests().equal  # all have it
     return orb, db
 
 
@@ -134,10 +135,12 @@ def left(tmp_path, options):
     """A node is gone while two transactions are open; each has also done something that failed."""
     with cluster({"bank": Bank, "db": Database}, NODES, trace=tmp_path, options=options) as c:
         made(c)
+        errors = []
         for key in (1, 2):
-            threading.Thread(target=open_one, args=(c, key), daemon=True).start()
+            threading.Thread(target=open_one, args=(c, key, errors), daemon=True).start()
         residents = [c._members[n]._node.life.residents[f"db@{n}"] for n in NODES]
-        until(lambda: all(len(r.held) == 4 and not r._unsafe for r in residents), "not all is prepared")
+        until(lambda: errors or all(len(r.held) == 4 and not r._unsafe for r in residents), "not all is prepared")
+        assert not errors
         stores = c._members["n1"]._node.stores
         c.crash("n1")
         until(lambda: not stores._open, "it is still open")
@@ -146,7 +149,7 @@ def left(tmp_path, options):
         found.target.close()
 
 
-def open_one(c, key):
+def open_one(c, key, errors):
     orb = c.connect("n2", timeout=WAIT)
     db = Sql(orb, "db", timeout=WAIT)
     try:
@@ -156,8 +159,8 @@ def open_one(c, key):
                 db.execute("UPDATE t SET n = -1 WHERE id = ?", [key])
             db.execute("UPDATE t SET n = n * 2 WHERE id = ? RETURNING n", [key])
             time.sleep(WAIT)
-    except OboError:
-        pass
+    except OboError as error:  # in the end its time is up, or its node is gone
+        errors.append(error)
 
 
 def test_what_is_in_doubt_is_not_in_the_state(left):
