@@ -10,7 +10,7 @@ from framework.testing import cluster
 from objects.bank import Bank
 from objects.sql import Database
 from objects.sql.client import LEVELS, Sql
-from tests.cluster.test_membership import until
+from tests.cluster.test_membership import ready, until
 
 WAIT = 60.0
 NODES = ("n1", "n2", "n3")
@@ -27,7 +27,8 @@ class Scene:
         self.bank = self.orb.object(Bank, "bank")
         self.db = Sql(self.orb, "db", timeout=WAIT)
         self.db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER NOT NULL CHECK (n >= 0))")
-        self.db.execute(f"CREATE TABLE log (id {AUTO[dialect]}, what TEXT, made TIMESTAMP DEFAULT CURRENT_TIMESTAMP)")
+        given = "made TIMESTAMP DEFAULT CURRENT_TIMESTAMP, chance DOUBLE PRECISION DEFAULT (random())"
+        self.db.execute(f"CREATE TABLE log (id {AUTO[dialect]}, what TEXT, {given})")
         self.db.executemany("INSERT INTO t VALUES (?, ?)", [(i, 100) for i in range(5)])
         self.bank.deposit("ann", 100)
         assert self.db.digests().equal  # all have it: a client at another node is judged there
@@ -124,20 +125,89 @@ def test_a_read_of_another_waits_until_it_is_decided(scene, level):
     assert seen == [scene.rows()]
 
 
+@pytest.fixture
+def slow(monkeypatch):
+    """Commits take a while."""
+    commit = Database.commit
+
+    def slowly(self, entries, head=None):
+        time.sleep(0.1)
+        commit(self, entries, head)
+
+    monkeypatch.setattr(Database, "commit", slowly)
+
+
+def test_a_read_after_it_waits_until_it_is_in_the_store(slow, scene):
+    _, other, _ = scene.other()
+    for n in range(3):
+        with scene.orb.transaction():
+            scene.put(n)()
+        assert scene.rows()[1] == (n,)
+        assert scene.rows(read="session")[1] == (n,)
+        assert scene.rows(db=other)[1] == (n,)
+
+
+def test_it_is_in_the_store_when_it_may_be(scene):
+    """Not before the node has written down elsewhere that the transaction was committed."""
+    resident, acts = scene.c._members["n1"]._node.life.residents["db@n1"], []
+    resident.may_settle = lambda name, act: acts.append((name, act))
+    with scene.orb.transaction():
+        scene.put(7)()
+    until(lambda: acts, "nobody was asked")
+    time.sleep(0.3)
+    assert scene.rows(read="any")[1] == (100,)
+    name, act = acts.pop()
+    assert name.client == scene.orb._home.client
+    scene.c._background._loop.call_soon_threadsafe(act)
+    until(lambda: scene.rows(read="any")[1] == (7,), "it is not in the store")
+    resident.may_settle = lambda name, act: act()
+
+
+def test_a_state_that_is_given_away_has_what_was_committed(slow, scene):
+    """Also if it is not in the store yet at the moment at which the state is taken."""
+    over, count = threading.Event(), 0
+
+    def moves(orb, db, bank):
+        nonlocal count
+        while not over.is_set():
+            with orb.transaction(timeout=WAIT):
+                db.execute("UPDATE t SET n = n + 1 WHERE id = 1")
+                bank.deposit("ann", 1)
+            count += 1
+
+    thread = threading.Thread(target=moves, args=scene.other("n2"))
+    thread.start()
+    scene.c.crash("n3")
+    until(lambda: ready(scene.c, "n1", "n2"), "n3 is still a member")
+    for _ in range(2):
+        scene.c.restart("n3")
+        until(lambda: ready(scene.c, *NODES), "n3 is not back")
+        assert scene.db.digests().equal
+        scene.c.crash("n3")
+        until(lambda: ready(scene.c, "n1", "n2"), "n3 is still a member")
+    over.set()
+    thread.join(WAIT)
+    scene.c.restart("n3")
+    until(lambda: ready(scene.c, *NODES), "n3 is not back")
+    assert count > 5
+    assert scene.rows()[1] == (100 + count,)
+
+
 def test_keys_that_the_database_gives(scene):
-    """The key that was told is the key in the table, and what was undone has left no gap that replicas differ in."""
-    insert = "INSERT INTO log (what) VALUES (?) RETURNING id, made"
+    """What was told is what is in the table, also of time and chance; and what was undone has left no gap."""
+    insert = "INSERT INTO log (what) VALUES (?) RETURNING id, made, chance"
+    rows = "SELECT id, made, chance FROM log ORDER BY id"
     scene.db.execute(insert, ["before"])
     for end in ("commit", "abort", "commit"):
         try:
             with scene.orb.transaction():
                 told = [scene.db.execute(insert, [f"{end} {i}"]).rows[0] for i in range(3)]
-                assert scene.db.execute("SELECT id, made FROM log ORDER BY id").rows[-3:] == told
+                assert scene.db.execute(rows).rows[-3:] == told
                 if end == "abort":
                     raise ValueError("on purpose")
         except ValueError:
             continue
-        assert scene.rows("SELECT id, made FROM log ORDER BY id")[-3:] == told
+        assert scene.rows(rows)[-3:] == told
     after = scene.db.execute(insert, ["after"]).rows
     assert [i for (i,) in scene.rows("SELECT id FROM log ORDER BY id")] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert after[0][0] == 8
@@ -149,7 +219,7 @@ def test_a_statement_that_fails_is_undone_alone(scene):
         with pytest.raises(RemoteError, match="IntegrityError"):
             scene.db.execute("INSERT INTO t VALUES (9, 9), (1, 1)")
         with pytest.raises(RemoteError, match="IntegrityError"):
-            scene.db.execute("INSERT INTO log VALUES (NULL, 'x', NULL), (1, 'y', NULL), (1, 'z', NULL)")
+            scene.db.execute("INSERT INTO log (id, what) VALUES (3, 'x'), (7, 'y'), (7, 'z')")
         scene.db.execute("INSERT INTO log (what) VALUES ('x')")
         assert scene.rows("SELECT id FROM log") == [(1,)]
         scene.bank.withdraw("ann", 10)
