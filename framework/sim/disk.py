@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 LONGEST = (2.0, 10.0, 60.0)  # that a sync takes, in one world or another; a message takes 1 to 10
+SLOW = (2.0, 60.0, 200.0)  # the same on one node or another, where transactions survive
 
 
 class Promise(msgspec.Struct, frozen=True):
@@ -50,8 +51,8 @@ class Disk:
         self._chance = Random(f"{node.world.seed}/disk/{node.name}")
         objects = node.world.directory.objects
         lasting = TRAN in objects and objects[TRAN].durable  # then one may know what another one does not
-        which = f"disks/{node.name}" if lasting else "disks"
-        self._longest = Random(f"{node.world.seed}/{which}").choice(LONGEST)
+        chance = Random(f"{node.world.seed}/disks/{node.name}" if lasting else f"{node.world.seed}/disks")
+        self._longest = chance.choice(SLOW if lasting else LONGEST)
         self._ended: dict[Replica, list[Noted]] = {}  # since the state that is there
         self._pending: list[Noted] = []  # to be written
         self._writing = 0  # so many of them are under way

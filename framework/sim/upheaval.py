@@ -138,7 +138,7 @@ class Upheaval:
 
     def decided(self) -> None:
         """A node that has to remember it has heard of an outcome: that is the moment for a crash of all."""
-        if self._strikes and self._striking.random() < 0.05:
+        if self._strikes and self._striking.random() < 0.1:
             self._strikes -= 1
             self.world.after(self._striking.uniform(0.0, 15.0), partial(self._blackout, self._striking))
 
