@@ -153,7 +153,7 @@ class Handing:
         while mine in self._com.unready:
             source = self._plans[mine] = self._com.handover.seeds.get(mine)
             donors = [n for n in self._com.unready[mine] if self._has_state(mine, n)]
-            if source is not None and not self._com.handover.may_take(mine):
+            if self._com.handover.after_tran(mine) or (source is not None and not self._com.handover.may_take(mine)):
                 await asyncio.sleep(LOOK)
             elif source == NOBODY:
                 await self._try(mine, self._begin_anew(mine))
