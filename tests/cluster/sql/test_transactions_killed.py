@@ -213,6 +213,14 @@ def test_what_is_kept_is_performed_and_the_rest_is_dropped(left):
     assert (again.doubt, again.holding, again.done) == ((), found.holding, found.done)
 
 
+def test_a_state_that_was_replaced_stays_as_it_is(left):
+    held = left.held()
+    held.spool.close()
+    with pytest.raises(Unavailable, match="another one has taken its place"):
+        held.resolve([invocation for invocation, _ in held.doubt])
+    assert left.rows() == [START] * ROWS
+
+
 def test_nothing_is_kept(left):
     found = left.held().resolve(())
     assert left.rows() == [START] * ROWS
