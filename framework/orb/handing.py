@@ -241,7 +241,7 @@ class Handing:
         try:
             if isinstance(resident, BackedResident) and mine in self._held:
                 self._check_wanted(mine, source)  # it takes the place of what is held
-                self._held[mine].spool.close()
+                await asyncio.to_thread(self._held[mine].spool.close)  # it may be about to be settled
             await asyncio.to_thread(resident.adopt, chunks)
         finally:
             self._adopting.discard(mine)
