@@ -286,6 +286,12 @@ def test_no_window_reaches_to_the_last_row() -> None:
         assert "unboundedFollowing" not in text and "UNBOUNDED FOLLOWING" not in text.upper(), path
 
 
+def test_what_threads_decode_is_known_before_they_do() -> None:
+    """msgspec crashes the process if threads decode a type for the first time at once: decoders are made at import."""
+    makes = re.compile(r"msgpack\.decode\([^)]*type=")
+    assert not [p for p in FRAMEWORK if makes.search(p.read_text())]
+
+
 def test_no_pickle_ever() -> None:
     for path in [*CODE, *(ROOT / "tests").rglob("*.py")]:
         for line, name in imports(path):

@@ -38,3 +38,8 @@ class Part(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=T
     clock: int
     context: WireContext  # what later instances inherit (PROTOCOL §4)
     replies: Kept
+
+
+#: Made when this is imported: a type that several threads decode for the first time at once crashes the process, because
+#: msgspec uses what another thread has half made of it.
+read_part = msgspec.msgpack.Decoder(Part).decode

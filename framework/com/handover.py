@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from framework.com.events import Give, Snapshot, Take
-from framework.com.handed import Part
+from framework.com.handed import Part, read_part
 from framework.com.host import Host
 from framework.com.messages import Ready
 from framework.com.view import NOBODY, Holding
@@ -187,7 +187,7 @@ class Handover:
             raise Unavailable(f"the view is changing: {event.replica} cannot take a state now; ask for it again")
         if event.part:
             try:
-                part = msgspec.msgpack.decode(event.part, type=Part)
+                part = read_part(event.part)
             except (msgspec.DecodeError, UnicodeDecodeError) as e:
                 raise BadMessage(f"what came with the state of {event.replica} cannot be used: {e}") from None
             self.com.clock_at_least(part.clock)

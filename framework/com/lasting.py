@@ -15,7 +15,7 @@ import msgspec
 from framework.com.context import Context
 from framework.com.event import Doubt, Resolved
 from framework.com.events import Completed
-from framework.com.handed import Kept, Part, Told
+from framework.com.handed import Kept, Part, Told, read_part
 from framework.com.instance import Instance
 from framework.com.outcome import DECIDES, Outcome
 from framework.com.receipt import DREC, Receipt, quorum
@@ -122,7 +122,7 @@ class Lasting:
 
 def with_commits(part: bytes, names: Iterable[Invocation]) -> bytes:
     """What a replica of tran remembers, and that these were committed: a replica beside it had heard of it."""
-    read = msgspec.msgpack.decode(part, type=Part) if part else Part(0, (), Kept((), (), (), ()))
+    read = read_part(part) if part else Part(0, (), Kept((), (), (), ()))
     known = {*[told.invocation for told in read.replies.replies], *read.replies.tombs}
     calls = [c for name in names if (c := Invocation(name.client, (*name.path, DECIDES))) not in known]
     if not calls and part:
@@ -134,14 +134,14 @@ def with_commits(part: bytes, names: Iterable[Invocation]) -> bytes:
 
 def told_in(part: bytes) -> set[Invocation]:
     """The calls that a replica of tran remembers."""
-    return {t.invocation for t in msgspec.msgpack.decode(part, type=Part).replies.replies} if part else set()
+    return {t.invocation for t in read_part(part).replies.replies} if part else set()
 
 
 def merged(parts: Sequence[bytes]) -> bytes:
     """What several replicas of tran remember, in one. No two have heard different outcomes."""
     clock, context, replies = 0, Context(), Replies()
     for data in parts:
-        part = msgspec.msgpack.decode(data, type=Part)
+        part = read_part(data)
         clock = max(clock, part.clock)
         context.merge_wire(part.context)
         replies.adopt(part.replies)

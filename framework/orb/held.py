@@ -29,6 +29,9 @@ class Luggage(msgspec.Struct, array_like=True, frozen=True):
     kept: tuple[str, ...] = ()  # for the trace: in it, beside what its ticket says
 
 
+_luggage = msgspec.msgpack.Decoder(Luggage)
+
+
 class Chunks(Protocol):
     """A state, as often as it is asked for."""
 
@@ -98,7 +101,7 @@ def packed(part: bytes, changes: int, history: int = 0, kept: tuple[str, ...] = 
 
 def unpacked(data: bytes, whose: str) -> Luggage:
     try:
-        return msgspec.msgpack.decode(data, type=Luggage)
+        return _luggage.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadMessage(f"what came with the state of {whose} cannot be used: {error}") from None
 

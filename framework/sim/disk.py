@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from framework.com.events import Safe
-from framework.com.handed import Part, Told
+from framework.com.handed import Told, read_part
 from framework.com.messages import Request
 from framework.footprint import Footprint
 from framework.ids import TRAN, Invocation, Replica, Sid, object_of
@@ -151,7 +151,7 @@ def without(part: bytes, lost: Collection[str]) -> bytes:
     """What the com layer knew of a replica, if these invocations and their calls had not been performed there."""
     if not lost:
         return part
-    read = msgspec.msgpack.decode(part, type=Part)
+    read = read_part(part)
     kept = read.replies
     left = msgspec.structs.replace(
         kept,
@@ -164,7 +164,7 @@ def without(part: bytes, lost: Collection[str]) -> bytes:
 
 def with_told(part: bytes, told: Collection[Told]) -> bytes:
     """What the com layer knew of a replica, and that these were performed there."""
-    read = msgspec.msgpack.decode(part, type=Part)
+    read = read_part(part)
     kept, names = read.replies, {t.invocation for t in told}
     running = tuple([i for i in kept.running if i not in names])
     more = msgspec.structs.replace(kept, replies=(*kept.replies, *told), running=running)

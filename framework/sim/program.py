@@ -23,6 +23,9 @@ BACK = b"back"  # what is called back calls nobody
 METHODS = ("a", "b", "c", "d")  # four methods each, as in P0 §6
 
 
+_footprints = msgspec.msgpack.Decoder(tuple[Footprint, ...])
+
+
 class Shape(msgspec.Struct, frozen=True):
     """What a world looks like. Chosen by the seed, unless given."""
 
@@ -171,7 +174,7 @@ class Program:
         invocation = request.invocation
         if request.args == BACK:
             return Script((), 0.5, True)
-        waiting = msgspec.msgpack.decode(request.args, type=tuple[Footprint, ...])
+        waiting = _footprints.decode(request.args)
         chance = self.chance("call", invocation, at.name)
         acts: list[Act] = []
         depth = len(invocation.path)

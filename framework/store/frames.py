@@ -10,7 +10,7 @@ when it was written. So a later record can testify that an earlier, broken one w
 
 import os
 import struct
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -54,6 +54,7 @@ class NodeHead(msgspec.Struct, frozen=True):
 
 Head = TypeVar("Head", SegmentHead, SnapshotHead, NodeHead)
 MAGIC: dict[type, bytes] = {SegmentHead: b"OBOJRNL\n", SnapshotHead: b"OBOSNAP\n", NodeHead: b"OBONODE\n"}
+_DECODERS: dict[type, msgspec.msgpack.Decoder[Any]] = {kind: msgspec.msgpack.Decoder(kind) for kind in MAGIC}
 
 
 class BadHead(Exception):
@@ -95,7 +96,7 @@ def decode_head(data: bytes, kind: type[Head]) -> tuple[Head, int]:
     if len(data) < end + _SUM.size or _SUM.unpack_from(data, end)[0] != crc32(data[:end]):
         raise BadHead("the checksum of the head is wrong")
     try:
-        return msgspec.msgpack.decode(data[_HEAD.size : end], type=kind), end + _SUM.size
+        return _DECODERS[kind].decode(data[_HEAD.size : end]), end + _SUM.size
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
         raise BadHead(f"the head cannot be read: {e}") from None
 

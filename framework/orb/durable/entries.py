@@ -1,6 +1,6 @@
 """What stands in a journal, and at the beginning of a snapshot."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -78,12 +78,17 @@ class Note(msgspec.Struct, array_like=True, frozen=True):
 
 encode = msgspec.msgpack.Encoder().encode
 T = TypeVar("T")
+#: Made when this is imported: see framework/com/handed.py.
+_DECODERS: dict[type, msgspec.msgpack.Decoder[Any]] = {
+    kind: msgspec.msgpack.Decoder(kind) for kind in (Entry, Settled, Head, Note)
+}
 
 
 def decode(data: bytes, kind: type[T], where: str) -> T:
     """BadMessage: it was written by another version of the framework; the store has compared all bytes."""
     try:
-        return msgspec.msgpack.decode(data, type=kind)
+        found: T = _DECODERS[kind].decode(data)
+        return found
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadMessage(f"{where} is no {kind.__name__} of this version of the framework: {error}") from None
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from framework.com.context import Context
-from framework.com.handed import Kept, Part
+from framework.com.handed import Kept, Part, read_part
 from framework.com.messages import Request
 from framework.com.replies import Replies
 from framework.com.view import Holding
@@ -108,7 +108,7 @@ def perform_again(replica: Replica, target: Object, entries: Sequence[Entry]) ->
 
 def part_with(replica: Replica, old: bytes, entries: Sequence[Entry]) -> bytes:
     """What the com layer knew of this replica, with the replies of what was performed since."""
-    part = msgspec.msgpack.decode(old, type=Part) if old else _EMPTY
+    part = read_part(old) if old else _EMPTY
     replies = Replies()
     replies.adopt(part.replies)
     context = Context()
