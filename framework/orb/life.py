@@ -45,16 +45,13 @@ from framework.orb.keeping import Remains
 from framework.orb.performance import Resident
 from framework.orb.stage import Stage
 from framework.orb.tracing import Tracing
+from framework.orb.tran_object import Tran
 from framework.trace.still_open import open_calls, open_links
 
 if TYPE_CHECKING:
     from framework.orb.node import Node
 
 log = logging.getLogger(__name__)
-
-
-class Tran(Object):
-    """The object whose instances are transactions: what it knows is in the com layer (framework/com/tran.py)."""
 
 
 class Life:

@@ -145,8 +145,8 @@ def status(life: "Life", lines: Mapping[Node, Line]) -> dict[str, Any]:
 
 def _transactions(com: Com, now: float) -> list[dict[str, Any]]:
     """Those that are not over, as far as this node has something of them or they wait here."""
-    waits: dict[str, list[str]] = {}
-    for edge in com.trans.deadlock.edges() if com.trans.on else ():
+    known, waits = com.trans.known(), dict[str, list[str]]()
+    for edge in com.trans.deadlock.edges() if known else ():  # to look for edges takes time
         waits.setdefault(str(edge.waiter), []).append(f"{edge.holder} at {edge.text}")
     return [
         {
@@ -156,7 +156,7 @@ def _transactions(com: Com, now: float) -> list[dict[str, Any]]:
             "holds": [f"{k.host.replica} {k.instance.entry.footprint}" for k in com.trans.held.get(name, [])[:MOST]],
             "waits_for": waits.get(str(name), []),
         }
-        for name, how in islice(com.trans.known().items(), MOST)
+        for name, how in islice(known.items(), MOST)
     ]
 
 
