@@ -3,6 +3,7 @@ their turn. A lower priority would not do: a thread that is not let on, and has 
 """
 
 import time
+from collections.abc import Iterable, Iterator
 
 STEP = 512 << 10  # bytes between two pauses
 PAUSE = 0.001  # seconds
@@ -18,3 +19,11 @@ class Breath:
         if self._since >= STEP:
             self._since = 0
             time.sleep(PAUSE)
+
+
+def slowly(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same chunks, with a pause now and then."""
+    breath = Breath()
+    for chunk in chunks:
+        yield chunk
+        breath.take(len(chunk))

@@ -13,7 +13,7 @@ import msgspec
 from framework.errors import Aborted, OboError, Unavailable
 from framework.ids import Node, Replica
 from framework.net.wire.com_pb2 import FetchChunk, FetchEnd, FetchHeader, FetchPiece
-from framework.orb.moving.breath import Breath
+from framework.orb.moving.breath import slowly
 from framework.orb.moving.captures import Capture
 from framework.orb.moving.spool import Spool, framed
 
@@ -54,17 +54,16 @@ class Offer:
     # in the thread
 
     def _fill(self) -> None:
-        hasher, breath = blake2b(self.part, digest_size=DIGEST), Breath()
+        hasher = blake2b(self.part, digest_size=DIGEST)
         try:
             spool = self._spool = Spool(self._directory)
-            for chunk in self._capture.chunks():
+            for chunk in slowly(self._capture.chunks()):
                 data = framed(chunk)
                 hasher.update(data)
                 spool.write(data)
                 self._tell(spool.size, None, None)
                 if self._closed:
                     return
-                breath.take(len(data))
             self._tell(spool.size, FetchEnd(total=spool.size, digest=hasher.digest()), None)
         except Exception as error:  # of get_state, of the child, of the disk
             self._tell(0, None, self._said(error))
