@@ -15,7 +15,7 @@ HOME = Path(__file__).resolve().parents[2]  # where the package framework is
 
 #: Message types are classes of msgspec: they are fast as they are, and mypyc would take the types of their fields from
 #: them, so that anything could be decoded.
-NOT = {"__init__", "messages", "events", "words", "view", "receipt", "link", "handed"}
+NOT = {"__init__", "messages", "event", "events", "words", "view", "receipt", "link", "handed"}
 MODULES = [
     *sorted(f"framework/com/{p.name}" for p in (HOME / "framework/com").glob("*.py") if p.stem not in NOT),
 ]

@@ -112,7 +112,8 @@ class Config:
         ]
         if TRAN in classes:
             raise BadRequest(f"objects.{TRAN}: the name of the object that knows about transactions; take another one")
-        self.directory = Directory(View(1, tuple(sorted(addresses))), [*placements, tran(list(addresses))])
+        lasting = any(p.durable and not p.loose for p in placements)
+        self.directory = Directory(View(1, tuple(sorted(addresses))), [*placements, tran(list(addresses), lasting)])
 
     def address(self, node: str) -> str:
         found = self.addresses.get(Node(node))

@@ -5,7 +5,7 @@ is the best, and one replica begins with it (framework.com.view, ``Directory.see
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Protocol
 
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from framework.com.messages import Request
 from framework.com.view import Holding
 from framework.errors import BadMessage
+from framework.ids import Invocation
 from framework.orb.moving.captures import Capture
 from framework.orb.moving.spool import Spool, framed
 
@@ -25,6 +26,7 @@ class Luggage(msgspec.Struct, array_like=True, frozen=True):
     part: bytes  # of the com layer
     changes: int  # requests that are in it, without those that only read
     history: int = 0  # which: see Resident. A state that goes on after nobody had one begins anew
+    kept: tuple[str, ...] = ()  # for the trace: in it, beside what its ticket says
 
 
 class Chunks(Protocol):
@@ -42,10 +44,17 @@ class Held(msgspec.Struct):
     spool: Chunks  # of the state
     done: tuple[Request, ...]  # what was performed last, in this order
     on_disk: bool = False  # the journal of this replica has just this
+    #: Performed for transactions of which nothing else is known: (invocation, transaction). They are not in the state.
+    doubt: tuple[tuple[Invocation, Invocation], ...] = ()
+    #: In a thread: the same with these of them in the state, and without the others.
+    resolve: "Callable[[Collection[Invocation]], Held] | None" = None
+    doubtful: tuple[Request, ...] = ()  # the requests of those in doubt
+    committed: tuple[Invocation, ...] = ()  # transactions that were committed, as is on disk
+    kept: tuple[str, ...] = ()  # for the trace: what is in the state beside that of its ticket
 
     @property
     def luggage(self) -> bytes:
-        return packed(self.part, self.holding.performed)
+        return packed(self.part, self.holding.performed, kept=self.kept)
 
 
 class Stored:
@@ -83,8 +92,8 @@ class Recent:
         return tuple(request for _, request in self._requests)
 
 
-def packed(part: bytes, changes: int, history: int = 0) -> bytes:
-    return msgspec.msgpack.encode(Luggage(part, changes, history))
+def packed(part: bytes, changes: int, history: int = 0, kept: tuple[str, ...] = ()) -> bytes:
+    return msgspec.msgpack.encode(Luggage(part, changes, history, kept))
 
 
 def unpacked(data: bytes, whose: str) -> Luggage:

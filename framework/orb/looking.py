@@ -19,6 +19,7 @@ from framework.com.core import Com
 from framework.com.entry import Entry
 from framework.com.host import Host
 from framework.com.link import Link
+from framework.com.tran_known import known
 from framework.declare import Declaration, Method
 from framework.declare.signature import Parameter
 from framework.ids import Node, node_of
@@ -145,8 +146,8 @@ def status(life: "Life", lines: Mapping[Node, Line]) -> dict[str, Any]:
 
 def _transactions(com: Com, now: float) -> list[dict[str, Any]]:
     """Those that are not over, as far as this node has something of them or they wait here."""
-    known, waits = com.trans.known(), dict[str, list[str]]()
-    for edge in com.trans.deadlock.edges() if known else ():  # to look for edges takes time
+    there, waits = known(com.trans), dict[str, list[str]]()
+    for edge in com.trans.deadlock.edges() if there else ():  # to look for edges takes time
         waits.setdefault(str(edge.waiter), []).append(f"{edge.holder} at {edge.text}")
     return [
         {
@@ -156,7 +157,7 @@ def _transactions(com: Com, now: float) -> list[dict[str, Any]]:
             "holds": [f"{k.host.replica} {k.instance.entry.footprint}" for k in com.trans.held.get(name, [])[:MOST]],
             "waits_for": waits.get(str(name), []),
         }
-        for name, how in islice(known.items(), MOST)
+        for name, how in islice(there.items(), MOST)
     ]
 
 

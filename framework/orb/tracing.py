@@ -55,9 +55,9 @@ class Tracing:
         """Of the state that a Snapshot takes, right after its record."""
         return self._recorder.ticket(replica)
 
-    def adopt(self, replica: Replica, ticket: str) -> None:
+    def adopt(self, replica: Replica, ticket: str, kept: tuple[str, ...] = ()) -> None:
         """A replica has its state; before the Take that lets its requests begin."""
-        self._recorder.adopt(_now(), replica, ticket)
+        self._recorder.adopt(_now(), replica, ticket, kept)
 
     def stop(self, states: list[tuple[Replica, dict[str, Any], int]], still: list[str]) -> None:
         now = _now()

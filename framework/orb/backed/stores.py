@@ -14,6 +14,7 @@ from framework.errors import Broken, Unavailable
 from framework.ids import TRAN, Node, ObjectName, Replica, object_of
 from framework.orb.backed.committer import Committer
 from framework.orb.durable.entries import Entry, Head, decode
+from framework.orb.durable.outcomes import share_commits
 from framework.orb.durable.restore import part_with
 from framework.orb.held import Held, Recent
 
@@ -49,6 +50,7 @@ class InStore:
 class Stores:
     def __init__(self, config: "Config", node: Node) -> None:
         """Opens nothing yet."""
+        self._node = node
         mine = [r for p, r in config.directory.on(node) if p.name != TRAN]
         here = [r for r in mine if issubclass(config.classes[object_of(r)], Backed)]
         self.objects: dict[Replica, Backed] = {r: _made(config.classes[object_of(r)]) for r in here}
@@ -89,6 +91,7 @@ class Stores:
             found = await self._held(replica, disk.note.replicas.get(replica, 0) if disk is not None else 0, again)
             if found is not None:
                 held[replica] = found
+        await asyncio.to_thread(share_commits, held, self._node)
 
     async def _held(self, replica: Replica, version: int, again: bool) -> Held | None:
         if again:

@@ -6,7 +6,7 @@ from framework.com.events import Completed, Deliver, Received
 from framework.declare import Method, performing
 from framework.errors import Aborted, BadRequest, Broken
 from framework.orb.blocked import Watched
-from framework.orb.durable.entries import Seen
+from framework.orb.durable.entries import Entry, Seen
 from framework.orb.given import Given
 from framework.orb.messages import Envelope
 from framework.orb.outcome import failure
@@ -19,6 +19,7 @@ class Writing(Given):
     """What ``Dispatch`` knows of it is what it knows of a ``Performance``."""
 
     watched: Watched | None = None
+    noted: Entry | None = None
     changes = True
     seen: tuple[Seen, ...] = ()  # it calls nobody
 
