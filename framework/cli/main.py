@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Annotated
 
 from framework import OboError, __version__, compiled
-from framework.gently import gently
+from framework.cli.gently import gently
 
 if sys.argv[1:2] in (["serve"], ["sim"]):  # before anything of the com layer is imported
     compiled.use()

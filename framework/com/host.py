@@ -188,8 +188,7 @@ class Host:
         for node in {*decision.left, *decision.joined}:
             order.past.close(node, alive.get(node, ()))
             self.arrived.pop(node, None)
-        void = order.absence.depart(order, decision.left, proposals, brought)
-        order.bequeath(void)
+        order.bequeath(void := order.absence.depart(order, decision.left, proposals, brought))
         for entry in void:
             order.forget(entry)
             self._waits_no_more(entry)

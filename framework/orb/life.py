@@ -47,7 +47,6 @@ from framework.orb.keeping import Remains
 from framework.orb.performance import Resident
 from framework.orb.stage import Stage
 from framework.orb.tracing import Tracing
-from framework.orb.tran_object import Tran
 from framework.trace.still_open import open_calls, open_links
 
 if TYPE_CHECKING:

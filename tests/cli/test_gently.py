@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from framework.gently import NICE, gently
+from framework.cli.gently import NICE, gently
 
 
 def nice() -> int:
