@@ -15,7 +15,8 @@ NICE = 10  # about a tenth of a core where others want all of it; all of it else
 
 def gently(work: Callable[[], object]) -> None:
     """Returns when it is done; what it raises comes out of this. Not for work that starts threads: these would stay
-    as they began. Meanwhile Python collects no garbage: modules leave next to none, and looking for it takes long."""
+    as they began. Meanwhile Python collects no garbage, and does not look at what was made then later on: modules leave
+    next to none, and looking for it takes long."""
     failed: list[BaseException] = []
 
     def run() -> None:
@@ -31,6 +32,7 @@ def gently(work: Callable[[], object]) -> None:
     thread = threading.Thread(target=run, name="obo-gently")
     thread.start()
     thread.join()
+    gc.freeze()
     if collects:
         gc.enable()
     if failed:

@@ -10,6 +10,12 @@ import pytest
 from framework.cli.gently import NICE, gently
 
 
+@pytest.fixture(autouse=True)
+def thawed():
+    yield
+    gc.unfreeze()
+
+
 def nice() -> int:
     return os.getpriority(os.PRIO_PROCESS, 0)
 
