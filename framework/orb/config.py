@@ -107,7 +107,7 @@ class Config:
         self.group = group
         self.declarations: dict[ObjectName, Declaration] = {n: declaration(c) for n, c in classes.items()}
         placements = [
-            Placement(n, d.relation, on[n], classes[n].durable, issubclass(classes[n], Backed))
+            Placement(n, d.relation, on[n], classes[n].durable, _loose(classes[n]))
             for n, d in self.declarations.items()
         ]
         if TRAN in classes:
@@ -261,6 +261,10 @@ def check_options(where: str, cls: type[Object], options: Mapping[str, Any]) -> 
     except BadRequest as error:
         raise BadRequest(f"{where}: {error}") from None
     return options
+
+
+def _loose(cls: type[Object]) -> bool:
+    return issubclass(cls, Backed) and not cls.transactions
 
 
 def _class(where: str, target: str) -> type[Object]:

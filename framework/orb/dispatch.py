@@ -9,6 +9,8 @@ from framework.com.events import Completed, Deliver, Received, Safe, Settle, Sto
 from framework.errors import Aborted, OboError
 from framework.footprint import Footprint
 from framework.ids import Replica, Sid, object_of
+from framework.orb.backed.parts import Settling
+from framework.orb.backed.resident import BackedResident
 from framework.orb.backed.writing import Writing
 from framework.orb.durable.entries import Entry
 from framework.orb.messages import open_envelope
@@ -102,6 +104,10 @@ class Dispatch:
     def settle(self, effect: Settle) -> None:
         """The transaction of an instance is over: it is kept, or taken back before anything else is performed there."""
         resident = self.residents[effect.replica]
+        if isinstance(resident, BackedResident):
+            for part in resident.settle(effect):
+                _changed(part, self._stage.loop.time())
+            return
         performance = resident.held.pop(effect.sid, None)
         if performance is None:
             return  # it has changed nothing
@@ -126,8 +132,13 @@ class Dispatch:
         if not task.cancelled() and task.exception() is not None:
             log.error("an instance could not be completed: a fault of the framework", exc_info=task.exception())
 
-    def _over(self, performance: Instance, completed: Completed) -> None:
+    def _over(self, performance: Instance | Settling, completed: Completed) -> None:
+        if isinstance(performance, Settling):
+            performance.resident.note_settled(performance)
+            return
         del self._running[completed.sid]
+        if isinstance(performance, Writing):
+            performance.resident.prepare(performance, completed)
         _count(performance, completed, self._stage.loop.time())
         if isinstance(performance, Writing):
             performance.resident.take_note(performance, completed)
@@ -213,6 +224,8 @@ class Dispatch:
                 self._undoing.begin(performance)
         done = []
         for one, completed in self._stage.close():
+            if isinstance(one, Settling):
+                continue
             del self._running[completed.sid]
             if isinstance(one, Writing):
                 continue  # its batch is rolled back

@@ -64,7 +64,8 @@ class Doubting:
         log.warning("%s: of %d parts of transactions in doubt, %d were committed", mine, len(held.doubt), len(keep))
         if self._held.get(mine) is held:
             self._held[mine] = whole
-            held.spool.close()
+            if whole.spool is not held.spool:
+                held.spool.close()
 
     def _settled(self, mine: Replica, task: "asyncio.Task[None]") -> None:
         self._settling.pop(mine, None)

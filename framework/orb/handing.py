@@ -24,12 +24,13 @@ from framework.errors import OboError, Unavailable
 from framework.ids import TRAN, Node, Replica, node_of, object_of, replica
 from framework.net.peers import Empty, Peers
 from framework.net.wire.com_pb2 import FetchChunk, FetchWish
+from framework.orb.backed.recalled import InStore
 from framework.orb.backed.resident import BackedResident
-from framework.orb.backed.stores import InStore
 from framework.orb.doubting import Doubting
 from framework.orb.durable.journaling import Journaling
 from framework.orb.held import Held, Luggage, Recent, Stored, packed, unpacked
 from framework.orb.moving import Donor, Fetcher, capture
+from framework.orb.moving.captures import Capture
 from framework.orb.performance import Resident
 from framework.orb.tracing import Tracing
 
@@ -112,9 +113,16 @@ class Handing:
         ticket = self._tracing.ticket(effect.replica) if self._tracing is not None else ""
         life = self._com.lives.view.life(effect.to) or 0
         resident = self._residents[effect.replica]
-        luggage, taken = packed(effect.part, resident.changes, resident.history), capture(resident.object)
-        self._donor.offer(effect.replica, effect.to, luggage, taken, ticket, life)
-        log.info("%s gives its state to %s", effect.replica, effect.to)
+        luggage = packed(effect.part, resident.changes, resident.history)
+
+        def offer(taken: Capture) -> None:
+            self._donor.offer(effect.replica, effect.to, luggage, taken, ticket, life)
+            log.info("%s gives its state to %s", effect.replica, effect.to)
+
+        if isinstance(resident, BackedResident):
+            resident.moment(offer)  # what was committed a moment ago is not in its store yet
+        else:
+            offer(capture(resident.object))
 
     def _offer_held(self, mine: Replica, to: Node, life: int) -> None:
         held = self._held[mine]

@@ -15,7 +15,7 @@ from framework.com.events import Safe
 from framework.com.handed import Part, Told
 from framework.com.messages import Request
 from framework.footprint import Footprint
-from framework.ids import Invocation, Replica, Sid, object_of
+from framework.ids import TRAN, Invocation, Replica, Sid, object_of
 
 if TYPE_CHECKING:
     from framework.sim.node import SimNode
@@ -48,7 +48,10 @@ class Disk:
     def __init__(self, node: "SimNode") -> None:
         self._node = node
         self._chance = Random(f"{node.world.seed}/disk/{node.name}")
-        self._longest = Random(f"{node.world.seed}/disks").choice(LONGEST)
+        objects = node.world.directory.objects
+        lasting = TRAN in objects and objects[TRAN].durable  # then one may know what another one does not
+        which = f"disks/{node.name}" if lasting else "disks"
+        self._longest = Random(f"{node.world.seed}/{which}").choice(LONGEST)
         self._ended: dict[Replica, list[Noted]] = {}  # since the state that is there
         self._pending: list[Noted] = []  # to be written
         self._writing = 0  # so many of them are under way

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from framework.com.core import Com
 from framework.com.event import Decided
-from framework.com.events import Completed, Ended
+from framework.com.events import Completed, Ended, Prepared
 from framework.ids import Invocation
 from framework.orb.durable.entries import Entry, Settled
 from framework.orb.tracing import Tracing
@@ -23,13 +23,25 @@ def entry_of(com: Com, tracing: Tracing | None, performance: "Instance", complet
     tran = instance.entry.tran or (instance.invocation if instance.dependents else None)
     ticket = ""
     if tracing is not None:
-        if tran is None:  # else it is over when that is
-            tracing.early(Ended(completed.sid, replica, request.invocation, completed.ok))
+        told = _told(com, performance, completed)
+        if told is not None:
+            tracing.early(told)
         ticket = tracing.ticket(replica)
     seen = tuple(performance.seen) if completed.ok else ()
     body, output, joins = completed.body, completed.output, instance.joins.wire()
     tran = tran if completed.ok else None
     return Entry(request, completed.ok, body, output, seen, context, joins, com.view, com.clock, ticket, tran)
+
+
+def _told(com: Com, performance: "Instance", completed: Completed) -> Ended | Prepared | None:
+    """What the com layer will say of it at once. The root of a transaction is over when that is."""
+    sid, invocation, tran = completed.sid, performance.effect.request.invocation, performance.effect.tran
+    if tran is None:
+        ended = Ended(sid, performance.effect.replica, invocation, completed.ok)
+        return None if com.instances[sid].dependents else ended
+    return Prepared(
+        sid, performance.effect.replica, invocation, completed.ok and not com.trans.is_lost(invocation, tran)
+    )
 
 
 def outcome_of(com: Com, tracing: Tracing | None, effect: Decided) -> Entry:
