@@ -55,12 +55,15 @@ def _conflicting(pairs: DataFrame, tables: Tables, method: str, other: str, a: s
 
 
 def given_away(tables: Tables, snapshots: DataFrame) -> DataFrame:
-    """A4: a state that was taken while something was being performed has half of it."""
+    """A4: a state that was taken while something was being performed has half of it; but for what only reads, and had
+    called nobody by then."""
     rows = (
         own(tables)
         .join(F.broadcast(snapshots), "place")
         .where("start_i < snapshot_i and (end_i is null or end_i > snapshot_i)")
     )
+    calls = tables.sends.where("client = ''").groupBy("sid").agg(F.min("i").alias("acted_i"))
+    rows = rows.join(calls, "sid", "left").where("not readonly or acted_i < snapshot_i")
     text = F.concat(
         F.col("place"), F.lit(" gave its state to "), "to", F.lit(" while "), "invocation", F.lit(" is running")
     )

@@ -10,12 +10,15 @@ import sys
 from importlib import import_module
 from typing import Annotated
 
-import typer
-
 from framework import OboError, __version__, compiled
+from framework.cli.gently import gently
 
 if sys.argv[1:2] in (["serve"], ["sim"]):  # before anything of the com layer is imported
     compiled.use()
+if sys.argv[1:2] in (["serve"], ["join"]):  # others may be serving on this machine
+    gently(lambda: [import_module(name) for name in ("typer", "framework.orb.node")])
+
+import typer
 
 #: In the order of the help. A name with '-' lives in the module with '_'.
 COMMANDS = (

@@ -1,6 +1,6 @@
 """What comes before a request at a replica: its predecessors (PROTOCOL §5.1), and the stamps it must pass (§5.2)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from framework.com.ahead import Ahead
 from framework.com.entry import LOWEST, Entry
@@ -31,6 +31,27 @@ class Before:
                 before.followers = [entry]
             else:
                 before.followers.append(entry)
+
+    def bequeath(self, void: Collection[Entry]) -> None:
+        """Who has a place behind a void request already, for it has the same destinations, follows what that one
+        followed: that has a place as well. (Others are held, see ``Order.stand_in``: what they follow is not known.)"""
+        gone = {entry.mark for entry in void}
+        for entry in void:
+            for follower in entry.followers or ():
+                if follower.proposal is not None and follower.mark not in gone:
+                    self._follow(follower, entry, gone)
+
+    def _follow(self, entry: Entry, void: Entry, gone: Collection[Mark | None]) -> None:
+        for mark in void.preds:
+            before = self._by_mark.get(mark)
+            if before is None or mark in entry.preds:
+                continue
+            if mark in gone:
+                self._follow(entry, before, gone)
+                continue
+            self._precede(entry, (mark,))
+            if self._alike(before, entry):
+                entry.alike = (*entry.alike, mark)
 
     def _unordered(self, entry: Entry) -> Mark | None:
         """A predecessor that keeps this request held; on the way, settled ones are dropped."""

@@ -22,6 +22,7 @@ from framework.ids import Replica, Sid, Stamp
 
 #: An epoch may be closed early at any time: that only orders more. It keeps the set of slots bounded.
 BOUND = 4096
+OFTEN = 64  # commits
 
 
 class Agreed(NamedTuple):
@@ -37,11 +38,24 @@ class Agreed(NamedTuple):
 
 
 class Epoch:
-    __slots__ = ("_agreed", "_commits", "_known", "_of", "base", "base_wire", "bound", "cid", "context", "slots")
+    __slots__ = (
+        "_agreed",
+        "_commits",
+        "_due",
+        "_known",
+        "_of",
+        "base",
+        "base_wire",
+        "bound",
+        "cid",
+        "context",
+        "slots",
+    )
 
     def __init__(self, known: Known, bound: int = BOUND) -> None:
         self._known = known
-        self._commits = 0
+        self._commits = 0  # since the last look at what is known by now
+        self._due = OFTEN
         self._agreed: list[Agreed] = []  # committed in this epoch
         self._of: dict[tuple[Replica, Mark], Agreed] = {}  # those behind the marks of base
         self.bound = bound
@@ -68,10 +82,15 @@ class Epoch:
         for context in contexts:
             self.context.merge_wire(context)
         self._commits += 1
-        if self._commits % 64 == 0:  # an epoch may last long
-            self.context.prune(self._known)
-            left = self.context.entries
-            self._agreed = [a for a in self._agreed if any(m[0] in left.get(at, ()) for at, m in a.marks)]
+        if self._commits >= self._due:  # an epoch may last long
+            self._prune()
+
+    def _prune(self) -> None:
+        """Much may be left if a replica is far behind: then the next look is when as much again has come."""
+        self.context.prune(self._known)
+        left = self.context.entries
+        self._agreed = [a for a in self._agreed if any(m[0] in left.get(at, ()) for at, m in a.marks)]
+        self._commits, self._due = 0, max(OFTEN, len(self.context))
 
     def inherited(self) -> WireContext:
         """What all that has been performed so far knew."""

@@ -4,8 +4,8 @@ From its first view on a joiner is a destination like others: it proposes and ag
 of the object can give it the state of any later moment at which
 
 - no request of a view before the joiner's is to come or under way there: these do not go to the joiner;
-- nothing is being performed on the replica, so that the state is that of whole requests, and all that was performed is
-  safe: else the joiner could tell of what gets lost here.
+- nothing is being performed on the replica but what only reads, so that the state is that of whole requests, and all
+  that was performed is safe: else the joiner could tell of what gets lost here.
 
 With the state goes what has been performed in it: requests of the new view that are in it already are not performed
 again at the joiner, but answered from the replies that came along. If the second condition does not come true by
@@ -128,7 +128,7 @@ class Handover:
         ready = [(n, since) for n, since in wanted if self._no_earlier(host, since)]
         if not ready:
             return
-        if not host.order.ahead.performing and not host.answers.unsafe:
+        if self._is_still(host) and not host.answers.unsafe:
             part = self._part(host)
             for node, since in ready:
                 wishes.remove((node, since))
@@ -139,6 +139,18 @@ class Handover:
         elif now is not None and not host.order.closed and now >= self._open_until.get(host.replica, now):
             host.order.closed = True
             self._closed_at[host.replica] = now
+
+    def _is_still(self, host: Host) -> bool:
+        """Is the state that of whole requests? Who only reads, and has called nobody so far, is not in it."""
+        performing = host.order.ahead.performing
+        if not performing:
+            return True
+        reads = {
+            i.entry.group
+            for i in self.com.instances.values()
+            if i.sid.replica == host.replica and i.entry.footprint.readonly and not i.acted
+        }
+        return all(e.group in reads and e.tran is None for e in performing.values())
 
     def _is_wanted(self, node: Node, life: int) -> bool:
         """Not by a life that is over. While a view is installed, something may end here before ``refresh``."""

@@ -188,7 +188,8 @@ class Host:
         for node in {*decision.left, *decision.joined}:
             order.past.close(node, alive.get(node, ()))
             self.arrived.pop(node, None)
-        for entry in order.absence.depart(order, decision.left, proposals, brought):
+        order.bequeath(void := order.absence.depart(order, decision.left, proposals, brought))
+        for entry in void:
             order.forget(entry)
             self._waits_no_more(entry)
         order.stand_in()

@@ -11,7 +11,7 @@ from framework.com.entry import Entry
 from framework.ids import GroupId
 
 #: So many start before others have their turn.
-AT_ONCE: Final = 64
+AT_ONCE: Final = 32
 
 
 class Late:

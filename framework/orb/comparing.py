@@ -22,6 +22,7 @@ from framework.ids import ObjectName, Replica, node_of, object_of, replica
 from framework.net.wire.orb_pb2 import InvokeRequest
 from framework.orb.guard import FRAMEWORK
 from framework.orb.messages import Act, Ask
+from framework.orb.moving.captures import prepare
 from framework.orb.own import DIFFERS, TELL, Sample
 from framework.orb.sampling import comparable
 
@@ -48,6 +49,7 @@ class Comparing:
         classes = node.config.classes
         self._backed = {n: c.compares for n, c in classes.items() if issubclass(c, Backed) and c.compares}
         self._plain = [n for n, c in classes.items() if not issubclass(c, Backed) and comparable(c)]
+        prepare(classes.values())
         self._left: dict[Replica, float] = {}  # when it left because it differed
         self._tasks: set[asyncio.Task[None]] = set()
 

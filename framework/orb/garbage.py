@@ -59,8 +59,7 @@ class Collector:
         self._was = Size(0, 0)  # after the last look at everything
 
     def begin(self) -> None:
-        gc.collect()
-        gc.freeze()  # what is there now stays
+        gc.freeze()  # what is there now stays; to look for garbage in it would take longer than it is worth
         gc.disable()
         self._was = self._now()
 

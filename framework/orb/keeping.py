@@ -41,6 +41,8 @@ def close(life: "Life") -> dict[Replica, Remains]:
     com, tracing = life.com, life.tracing
     for done in life.dispatch.last():
         _complete(life, done)
+    if life.node.leaving:
+        return {}  # the process ends, and what it has in memory with it
     undone = life.dispatch.undone
     spoiled = {i.sid.replica for i in com.instances.values() if _changed(i) and i.sid not in undone}
     spoiled |= {r for r in life.residents if _half_done(life, r)}

@@ -146,8 +146,8 @@ def status(life: "Life", lines: Mapping[Node, Line]) -> dict[str, Any]:
 
 def _transactions(com: Com, now: float) -> list[dict[str, Any]]:
     """Those that are not over, as far as this node has something of them or they wait here."""
-    waits: dict[str, list[str]] = {}
-    for edge in com.trans.deadlock.edges() if com.trans.on else ():
+    there, waits = known(com.trans), dict[str, list[str]]()
+    for edge in com.trans.deadlock.edges() if there else ():  # to look for edges takes time
         waits.setdefault(str(edge.waiter), []).append(f"{edge.holder} at {edge.text}")
     return [
         {
@@ -157,7 +157,7 @@ def _transactions(com: Com, now: float) -> list[dict[str, Any]]:
             "holds": [f"{k.host.replica} {k.instance.entry.footprint}" for k in com.trans.held.get(name, [])[:MOST]],
             "waits_for": waits.get(str(name), []),
         }
-        for name, how in islice(known(com.trans).items(), MOST)
+        for name, how in islice(there.items(), MOST)
     ]
 
 

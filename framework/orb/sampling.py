@@ -3,7 +3,8 @@
 A7 says that replicas which have performed the same have the same state. Compatible calls are performed in any order, so
 there is no moment at which all replicas of a busy object have performed the same; but each is at many moments where
 another one was, or will be. So a replica looks at itself when something has just ended and nothing that changes it is
-under way: as often as that costs next to nothing. A large state is looked at once, by a copy of the process.
+under way: as often as that costs next to nothing. A large state is looked at once: by a thread that has time, or, if
+it has many values, by a copy of the process.
 """
 
 import asyncio
@@ -15,11 +16,14 @@ from typing import TYPE_CHECKING, Any
 from framework.com.events import Deliver
 from framework.declare import Method, Object
 from framework.declare.portable.classes import classes_of
-from framework.declare.portable.fingerprint import fingerprint
+from framework.declare.portable.encode import state_of
+from framework.declare.portable.fingerprint import fingerprint, fingerprint_of
+from framework.declare.portable.still import still
 from framework.errors import OboError
 from framework.ids import Replica
 from framework.orb.messages import Envelope
-from framework.orb.moving.captures import is_much
+from framework.orb.moving.breath import Breath
+from framework.orb.moving.captures import ITEMS, is_much
 from framework.orb.moving.forked import VERY_NICE, Forked, can_fork
 from framework.orb.own import DIFFERS, TELL, Sample
 from framework.orb.performance import Performance, Resident
@@ -81,7 +85,7 @@ class Sampler:
         self._resident = dispatch.residents[at]
         self._seen: dict[int, str] = {}
         self._spent = 0.0
-        self._copy: tuple[int, Forked] | None = None
+        self._later: tuple[int, Callable[[], str]] | None = None  # the fingerprint of what it was then, for a thread
         self._enough = asyncio.Event()
 
     async def take(self, seconds: float) -> list[Sample]:
@@ -100,8 +104,8 @@ class Sampler:
             watchers.remove(self.look)
             if not watchers:
                 self._dispatch.watchers.pop(self._at, None)
-        if self._copy is not None:
-            await self._read(*self._copy)
+        if self._later is not None:
+            await self._read(*self._later)
         return list(self._seen.items())
 
     def look(self) -> None:
@@ -123,16 +127,24 @@ class Sampler:
             self._seen[resident.history] = fingerprint(target)
             return
         self._enough.set()
-        if can_fork():
-            kind: Any = type(target)
-            classes_of(kind)  # now: the child imports nothing
-            made = Forked(kind.__qualname__, lambda: [fingerprint(target).encode()], nice=VERY_NICE)
-            self._copy = resident.history, made
+        kind: Any = type(target)
+        classes_of(kind)  # now: a child imports nothing
+        taken = still(kind, state_of(target), ITEMS)
+        if taken is not None:
+            self._later = resident.history, lambda: fingerprint_of(kind, taken, Breath().take)
+        elif can_fork():
+            copy = Forked(kind.__qualname__, lambda: [fingerprint(target).encode()], nice=VERY_NICE)
+            self._later = resident.history, lambda: _said(copy)
 
-    async def _read(self, history: int, copy: Forked) -> None:
+    async def _read(self, history: int, later: Callable[[], str]) -> None:
         try:
-            self._seen[history] = b"".join(await asyncio.to_thread(list, copy.chunks())).decode()
+            self._seen[history] = await asyncio.to_thread(later)
         except OboError as error:
             log.info("%s cannot be compared: %s", self._at, error)
-        finally:
-            copy.close()
+
+
+def _said(copy: Forked) -> str:
+    try:
+        return b"".join(copy.chunks()).decode()
+    finally:
+        copy.close()

@@ -61,6 +61,7 @@ class Actors(Performer):
         if _performed_once(effect) and chance.random() < self.program.shape.cancel / 2:
             runner.patience = chance.uniform(0.0, 15.0)
         self.running[effect.sid] = runner
+        runner.reads = str(request.invocation) if effect.footprint.readonly else ""
         if script.acts:  # what it sends tells of what it follows
             node.disk.when_written(effect.replica, runner.go)
         else:
@@ -118,6 +119,7 @@ class Actors(Performer):
         elif isinstance(event.caller, str):
             self.clients[event.caller].refused(event.call)
         elif event.caller in self.running:
+            self.running[event.caller].called -= 1
             self.running[event.caller].failed(event.call)
 
     def lost(self, node: SimNode) -> None:
@@ -133,9 +135,10 @@ class Actors(Performer):
         self.lost(node)
 
     def copy(self, replica: Replica) -> State:
-        if running := [str(sid) for sid in self.running if sid.replica == replica]:
+        if running := [str(sid) for sid, r in self.running.items() if sid.replica == replica and not r.only_reads]:
             raise OboError(f"the state of {replica} was to be taken while {', '.join(running)} is running there")
-        return self.ledgers[replica].copy()
+        reads = {r.reads for sid, r in self.running.items() if sid.replica == replica}
+        return self.ledgers[replica].without(reads.__contains__)
 
     def hold(self, replica: Replica, running: Collection[str]) -> tuple[State, int]:
         state = self.ledgers[replica].without(lambda i: any(i == r or i.startswith(f"{r}.") for r in running))

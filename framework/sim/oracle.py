@@ -340,10 +340,10 @@ class Oracle(Replay):
             self._adopt(r)
 
     def _snapshot(self, r: Record) -> None:
-        """A4: what is being performed would be half in it."""
+        """A4: what is being performed would be half in it; not what only reads, and has called nobody so far."""
         place = self._place_here(r.replica)
         for instance in place.own:
-            if instance.ended is None:
+            if instance.ended is None and self._leaves_trace(instance):
                 self.blame("A4", f"{place.name} gave its state to {r.to} while {instance.invocation} is running")
 
     def _adopt(self, r: Record) -> None:

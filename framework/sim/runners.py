@@ -91,9 +91,17 @@ class InstanceRunner(Runner):
         self.sid = sid
         self.stopped = False
         self.patience: float | None = None  # it waits for its last call no longer than this
+        self.reads = ""  # its invocation, if that is all it does
+        self.called = 0  # others, so many times
+
+    @property
+    def only_reads(self) -> bool:
+        """So far: what it calls may come back and change something."""
+        return bool(self.reads) and not self.called
 
     def submit(self, call: int, act: Act) -> None:
         receipt = act.receipt if act.kind == "sync" else None
+        self.called += 1
         self._step(Submit(self.sid, call, act.kind, act.transmission, act.parts, receipt, self._deadline()))
         if self.patience is not None and self.next == len(self.acts) and not self.later:
             self.world.after(self.patience, lambda: self._give_up(call))

@@ -329,3 +329,52 @@ def test_what_the_flush_brings_does_not_let_through_who_waits_for_a_void_request
     host.order.propose(two.group, Replica("f@n3"), two.number)
     host.flush()
     assert performed(com) == [one.group, two.group, group(9, "tran@n3")]
+
+
+ALL = ("f@n1", "f@n2", "f@n3", "g@n1")
+
+
+def act(no: int, at: str, origin: str = "tran@n2", after: tuple[int, ...] = (), **change: Any) -> Request:
+    """f.w everywhere and g.a at n1, after these requests of n2."""
+    context = tuple((Replica(r), tuple((N2, n) for n in after)) for r in ALL) if after else ()
+    parts = (*W, Part(G, Footprint("a")))
+    who = Invocation(origin.partition("@")[2], (no,))
+    fields = {"group": group(no, origin), "number": 4 + no, "invocation": who, "context": context, "parts": parts}
+    return request(no, **{"target": at, "dests": to(*ALL, seq=no), "ordered": True, **fields, **change})
+
+
+def test_who_has_a_place_behind_a_void_request_comes_after_what_that_one_stood_for() -> None:
+    """n2 sent 1, then 2, to the same destinations; n3 has sent 3 after 2, to these as well: all three are proposed at
+    f@n1. Of 2 nobody has the part of g. The flush brings what f@n2 has proposed for 1, and it said nothing of 3."""
+    com = nodes()[N1]
+    f, g = com.hosts[Replica("f@n1")], com.hosts[Replica("g@n1")]
+    one, two, three = act(1, "f@n1"), act(2, "f@n1", after=(1,)), act(3, "f@n1", "tran@n3", after=(2,))
+    for each in (one, two, three):
+        f.arrive(each)
+    g.arrive(act(1, "g@n1"))
+    assert all(f.order.entries[r.group].proposal is not None for r in (one, two, three))
+    union = Report((Placed(one.group, Replica("f@n2"), 50),), (one, act(1, "g@n1")), 0)
+    flush.install(com, Decision(OUT.view, OUT.left, (), union))
+    assert two.group not in f.order.entries
+    third, first = f.order.entries[three.group], f.order.entries[one.group]
+    for entry in (third, first):
+        assert third.stamp is None, "it waits for what 2 stood for"
+        for at in ("f@n3", "g@n1"):
+            f.order.propose(entry.group, Replica(at), entry.first.number)
+    assert first.stamp is not None and first.stamp.number == 50
+    assert third.stamp is not None and third.stamp > first.stamp
+
+
+def test_what_a_line_of_void_requests_stood_for() -> None:
+    """As above, but 2 and 3 are void, one behind the other; 4 does not need what the departed have proposed."""
+    com = nodes()[N1]
+    f = com.hosts[Replica("f@n1")]
+    line = [act(1, "f@n1"), act(2, "f@n1", after=(1,)), act(3, "f@n1", after=(2,)), act(4, "f@n1", "tran@n3", (3,))]
+    for each in line:
+        f.arrive(each)
+    flush.install(com, survives(line[0], act(1, "g@n1")))
+    assert list(f.order.entries) == [line[0].group, line[3].group]
+    assert (N2, 1) in f.order.entries[line[3].group].preds
+    f.order.propose(line[3].group, Replica("f@n3"), 8)
+    f.order.propose(line[3].group, Replica("g@n1"), 8)
+    assert f.order.entries[line[3].group].stamp is None

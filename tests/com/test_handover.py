@@ -152,6 +152,31 @@ def busy() -> GroupStage:
     return s
 
 
+def test_who_only_reads_is_not_waited_for() -> None:
+    """It is not in the state, and the joiner reads by itself."""
+    s = joined(stage())
+    s.client("T", "n1").oneway("f.r", "read")
+    assert s.delivered("f@n1") == ["read"]
+    ask(s)
+    assert len(given(s)) == 1 and has_state(s)
+    assert not s.com("n1").hosts[HERE].order.closed
+    assert s.delivered("f@n4") == ["read"]
+    assert s.finish().violations == []
+
+
+def test_who_reads_and_has_called_others_is_waited_for() -> None:
+    """What it has called may have come back, and changed the state: that would be half in it."""
+    s = joined(stage())
+    s.client("T", "n1").oneway("f.r@n1", "read")
+    s.instance("read", "f@n1").oneway("h.p", "other")
+    ask(s)
+    assert given(s) == [] and s.com("n1").hosts[HERE].order.closed
+    s.instance("read", "f@n1").commit()
+    s.tick(STEP)
+    assert len(given(s)) == 1
+    assert s.finish().violations == []
+
+
 def test_closed_for_a_moment() -> None:
     """What comes now waits until the running one has ended: else there might never be a moment with whole requests."""
     s = busy()

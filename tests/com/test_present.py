@@ -302,3 +302,33 @@ def test_a_one_way_call_need_not_be_refused() -> None:
 def test_who_is_not_there_now_is_said_first() -> None:
     with pytest.raises(Unavailable, match="f: 0 of its replicas f@n3 can be reached"):
         present(through((N1, N2)), submit(CREC, nested=True, f=F[2:]), 2)
+
+
+# what is not promised (docs/membership.md)
+
+
+def test_who_comes_to_a_call_when_the_last_replica_has_departed_is_refused_though_others_have_made_it() -> None:
+    """f@n3 was there when the request of the instance was sent: another replica of the caller may have its answer."""
+    early, late = through(NODES), through(NODES, (N1, N2, N4))
+    event = submit(CREC, nested=True, f=F[2:])
+    assert present(early, event, 2) == event
+    with pytest.raises(Unavailable, match="f: 0 of its replicas f@n3 can be reached"):
+        present(late, event, 2)
+    one_left = submit(CREC, nested=True, f=F[1:])
+    assert goes_to(late, one_left) == F[1:2], "with one that stays nobody is refused"
+
+
+def test_whether_a_state_is_there_is_not_known_everywhere_at_the_same_time() -> None:
+    """Two replicas of a caller in one view: an act on f@n3 alone and on g. One has heard of its state, one has not."""
+    told, untold = com(NODES, F[2:]), com(NODES, F[2:])
+    told.lives.pending.clear()
+    event = submit(CREC, nested=True, g=True, f=F[2:])
+    assert present(told, event, 2) == event
+    with pytest.raises(Unavailable, match="0 of its replicas f@n3 can be reached and have a state"):
+        present(untold, event, 2)
+    whole = submit(CREC, nested=True, g=True)
+    assert present(told, whole, 2) == present(untold, whole, 2) == whole, (
+        "all replicas, or one object: nobody is refused"
+    )
+    alone = submit(CREC, nested=True, f=F[2:])
+    assert present(told, alone, 2) == present(untold, alone, 2) == alone

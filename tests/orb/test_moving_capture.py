@@ -10,8 +10,10 @@ import time
 import pytest
 
 from framework.declare.portable import NotPortable
+from framework.errors import Aborted
 from framework.orb.moving.captures import Held, capture, is_much
 from framework.orb.moving.forked import CaptureFailed, Forked, can_fork
+from framework.orb.moving.spool import LARGE, Spool
 from framework.orb.performance import Resident
 from framework.orb.workers import Workers
 from tests.orb.movable import Anything, Ledger, Order, Own
@@ -37,6 +39,14 @@ def gone(pid):
     except ProcessLookupError:
         return True
     return False
+
+
+def goes(pid):
+    """Soon: nobody waits for it who has something else to do."""
+    until = time.monotonic() + 10
+    while not gone(pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    return gone(pid)
 
 
 def test_what_is_much_is_found_out_by_looking_at_little():
@@ -192,7 +202,7 @@ def test_a_child_whose_state_nobody_wants_any_more_is_ended():
     child = Forked("Thing", endless)
     child.close()
     child.close()
-    assert gone(child.pid)
+    assert goes(child.pid)
     with pytest.raises(CaptureFailed, match="not wanted any more"):
         next(child.chunks())
     other = Forked("Thing", endless)
@@ -201,7 +211,7 @@ def test_a_child_whose_state_nobody_wants_any_more_is_ended():
     other.close()
     with pytest.raises(CaptureFailed, match="died"):
         list(chunks)
-    assert gone(other.pid)
+    assert goes(other.pid)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -267,3 +277,28 @@ def test_grpc_does_not_mind_forks_of_a_node():
     clean = {name: value for name, value in os.environ.items() if name != "GRPC_ENABLE_FORK_SUPPORT"}
     ran = subprocess.run([sys.executable, "-c", FORKS], env=clean, capture_output=True, text=True, timeout=60)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_a_large_file_is_given_back_by_a_thread_and_a_closed_one_is_not_read():
+    """It takes the system 20 ms for 100 MB, and the loop has other things to do."""
+    spool = Spool()
+    spool.write(bytes(LARGE + 1))
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else None
+    spool.close()
+    spool.close()
+    assert spool.closed
+    with pytest.raises(Aborted, match="not kept any more"):
+        spool.read(0, 1)
+    until = time.monotonic() + 10
+    while before is not None and len(os.listdir("/proc/self/fd")) >= before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert before is None or len(os.listdir("/proc/self/fd")) == before - 1
+
+
+def test_few_large_values_need_no_copy_of_the_process(monkeypatch):
+    monkeypatch.setattr(os, "fork", lambda: pytest.fail("it was forked"))
+    made = Anything()
+    made.value = [bytes([n]) * (1 << 18) for n in range(20)]
+    taken = capture(made)
+    made.value.clear()
+    assert restored(taken.chunks()) == [bytes([n]) * (1 << 18) for n in range(20)]

@@ -47,6 +47,7 @@ MEMBER_MUTANTS: dict[str, Mutant] = {
     "frames of a later view are used at once": (Membership, "keeps", _used_at_once),
     "delivered before all know its stamp": (Order, "_all_know", _at_once),
     "the state is given while earlier requests are under way": (Handover, "_no_earlier", _at_once),
+    "the state is given while something changes it": (Handover, "_is_still", _at_once),
     "who is left out is listened to until the end": (Membership, "_freeze", _none),
     "what was delivered is not kept for others": (Host, "prune", _kept_by_nobody),
 }

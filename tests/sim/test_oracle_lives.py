@@ -217,6 +217,17 @@ def test_a4_nothing_is_performed_while_a_state_is_taken(right: bool) -> None:
     assert hand.blamed() == ([] if right else ["A4"])
 
 
+@pytest.mark.parametrize("calls", [False, True])
+def test_a4_who_only_reads_is_in_no_state_unless_it_has_called_others(calls: bool) -> None:
+    hand = rejoined()
+    running = hand.deliver(hand.send(hand.client("ann", "n1"), "f.r@n1", "sync"), "f@n1")
+    if calls:
+        hand.end(hand.deliver(hand.send(running, "g.c@n2"), "g@n2"))
+    states(hand)
+    hand.end(running)
+    assert hand.blamed() == (["A4"] if calls else [])
+
+
 def test_adopt_hands_on_what_the_donor_knew() -> None:
     """A2 across a transfer: what an instance at the donor sent precedes what a conflicting one at the joiner sends."""
     blamed = []

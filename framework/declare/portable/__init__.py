@@ -7,6 +7,7 @@ values follow it, and these follow, each with all that is in it. So neither side
 and no depth of nesting is too deep. A chunk is a list of tokens in msgpack.
 
 ``tags`` are the kinds of tokens, ``classes`` those of a user that may occur, ``leaves`` values without others in them.
+``still`` keeps a state as it is at one moment, to be encoded later.
 """
 
 from framework.declare.portable.classes import NotPortable

@@ -28,11 +28,15 @@ def state_of(target: object) -> dict[str, Any]:
 
 def encoded(target: object) -> Iterator[bytes]:
     """The attributes of an object. NotPortable if one of them cannot travel. Lazy: what changes meanwhile is seen."""
-    state = state_of(target)
+    return written(type(target), state_of(target))
+
+
+def written(owner: type, state: dict[str, Any]) -> Iterator[bytes]:
+    """The same, of attributes that are given."""
     try:
-        yield from _chunks(type(target), state)
+        yield from _chunks(owner, state)
     except _Stuck as stuck:
-        raise NotPortable(_told(type(target), state, stuck)) from None
+        raise NotPortable(_told(owner, state, stuck)) from None
 
 
 class _Stuck(Exception):

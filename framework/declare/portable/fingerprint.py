@@ -5,9 +5,9 @@ order of keys in a dict, nor that of elements in a set, nor that in which attrib
 may be performed in different orders.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,6 +18,7 @@ from framework.declare.portable.leaves import Unknown
 from framework.declare.portable.parts import opened
 
 _SIZE = 16
+_LARGE = 4096  # bytes
 _ROUND = 1 << (8 * _SIZE)
 _MAPPINGS = frozenset((tags.DICT, tags.COUNTER, tags.DEFAULT))
 _SETS = frozenset((tags.SET, tags.FROZENSET))
@@ -28,37 +29,53 @@ _MOST, _LEAST = (1 << 64) - 1, -(1 << 63)
 _encode = msgspec.msgpack.Encoder().encode
 
 
+#: Is told how many bytes have been looked at.
+Rest = Callable[[int], object]
+
+
+class _Looking(NamedTuple):
+    classes: Classes
+    rest: Rest
+
+
 def fingerprint(target: object) -> str:
     """NotPortable if an attribute cannot be compared, just as it could not travel."""
-    owner: Any = type(target)
+    return fingerprint_of(type(target), state_of(target))
+
+
+def fingerprint_of(owner: Any, state: dict[str, Any], rest: Rest = lambda size: None) -> str:
+    """The same, of attributes that are given. ``rest`` hears of each large value, and may make a pause."""
     try:
-        return _of(state_of(target), classes_of(owner), False, True).hex()
+        return _of(state, _Looking(classes_of(owner), rest), False, True).hex()
     except Unknown:
         raise NotPortable(f"{owner.__qualname__} holds something that cannot travel to another node") from None
     except RecursionError:
         raise NotPortable(f"{owner.__qualname__} is nested too deeply to be compared") from None
 
 
-def _of(value: Any, classes: Classes, of_attribute: bool, whole: bool = False) -> bytes:
+def _of(value: Any, looking: _Looking, of_attribute: bool, whole: bool = False) -> bytes:
     kind = type(value)
     if kind in _PLAIN or (kind is int and _LEAST <= value <= _MOST):
-        return _hash(_written(value))
-    token, within = opened(value, classes, of_attribute)
+        data = _written(value)
+        if len(data) > _LARGE:
+            looking.rest(len(data))
+        return _hash(data)
+    token, within = opened(value, looking.classes, of_attribute)
     if within is None:
         return _hash(_encode(token))
     tag = token[0]
     if tag in _MAPPINGS:
         pairs = zip(within, within, strict=True)
-        return _any_order(token, (_of(k, classes, False) + _of(v, classes, whole) for k, v in pairs))
+        return _any_order(token, (_of(k, looking, False) + _of(v, looking, whole) for k, v in pairs))
     if tag in _SETS:
-        return _any_order(token, (_of(v, classes, False) for v in within))
+        return _any_order(token, (_of(v, looking, False) for v in within))
     if tag in _NAMED:
         tag, name, names = token
-        inner = (_written(n) + _of(v, classes, False) for n, v in zip(names, within, strict=True))
+        inner = (_written(n) + _of(v, looking, False) for n, v in zip(names, within, strict=True))
         return _any_order([tag, name], inner)
     hasher = blake2b(_encode(token), digest_size=_SIZE)
     for inside in within:
-        hasher.update(_of(inside, classes, False))
+        hasher.update(_of(inside, looking, False))
     return hasher.digest()
 
 

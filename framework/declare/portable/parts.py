@@ -22,9 +22,21 @@ OWN_FACTORY = False
 PIECE = tags.CHUNK
 
 
+class Still:
+    """In the place of a value that may change: what it was (framework.declare.portable.still)."""
+
+    __slots__ = ("token", "within")
+
+    def __init__(self, token: Token, within: list[Any] | None) -> None:
+        self.token = token
+        self.within = within
+
+
 def opened(value: Any, classes: Classes, of_attribute: bool) -> Opened:
     """Unknown if the value cannot travel. ``of_attribute``: it is an attribute of the object itself."""
     kind = type(value)
+    if kind is Still:
+        return value.token, None if value.within is None else iter(value.within)
     plain = getattr(kind, "plain_type", kind)  # tracked containers stand for plain ones
     if plain in _CONTAINERS and issubclass(kind, plain):
         return _CONTAINERS[plain](value)

@@ -2,8 +2,8 @@
 
 | the class | at that moment | later, in a thread |
 | --- | --- | --- |
-| has no ``get_state`` of its own, little state | all is encoded | |
-| the same, much state, Linux | fork | the child encodes |
+| has no ``get_state`` of its own, few values of any size | containers are taken apart | all is encoded |
+| the same, many values, Linux | fork | the child encodes |
 | the same, no fork | all is encoded: a pause in proportion to the state | |
 | has its own ``get_state`` | it is called, and asked for its first chunk | for the others |
 """
@@ -17,13 +17,15 @@ from typing import Any, Protocol
 from framework.declare import Object
 from framework.declare.portable import encoded
 from framework.declare.portable.classes import classes_of
+from framework.declare.portable.encode import state_of, written
 from framework.declare.portable.parts import attributes
+from framework.declare.portable.still import still
 from framework.orb.moving.forked import SILENCE, CaptureFailed, Forked, can_fork
 
 log = logging.getLogger(__name__)
 
-ITEMS = 20_000  # of values, and so many bytes of text: what is more is much
-BYTES = 1 << 20
+ITEMS = 20_000  # of values: what is more is many
+BYTES = 1 << 20  # of text: what is more is large
 
 
 class Capture(Protocol):
@@ -63,9 +65,11 @@ def capture(target: Object, silence: float = SILENCE) -> Capture:
     try:
         if type(target).get_state is not Object.get_state:
             return Held(_begun(target))
-        if is_much(vars(target)) and can_fork():
-            return _forked(target, silence)
-        return Held(target.get_state())
+        kind = type(target)
+        taken = still(kind, state_of(target), ITEMS)
+        if taken is not None:
+            return Held(written(kind, taken))
+        return _forked(target, silence) if can_fork() else Held(target.get_state())
     except Exception as error:  # also of a get_state that is not ours
         return Failed(error)
 
@@ -91,6 +95,13 @@ def _forked(target: Object, silence: float) -> Capture:
     except OSError as error:
         log.warning("no process to write the state of a %s (%s): methods wait for it", kind.__qualname__, error)
         return Held(target.get_state())
+
+
+def prepare(kinds: Iterable[type[Object]]) -> None:
+    """Find out which classes may occur in their states: it takes some milliseconds, which nobody has at the cut."""
+    owners: list[Any] = [kind for kind in kinds if kind.get_state is Object.get_state]
+    for owner in owners:
+        classes_of(owner)
 
 
 def is_much(state: Mapping[str, Any]) -> bool:

@@ -21,6 +21,7 @@ from framework.orb.moving.offer import For, Offer
 log = logging.getLogger(__name__)
 
 WAIT = 20.0  # seconds for which a joiner waits for an offer before it asks somebody else
+REST, PAUSE = 1 << 20, 0.001  # after so many bytes so many seconds: calls go first
 KEEP = 120.0  # seconds for which an offer is kept that nobody reads
 
 Wanted = Callable[[Replica, Node, int], None]
@@ -75,6 +76,8 @@ class Donor:
                     return
                 at += len(chunk.piece.data)
                 offer.sent = at
+                if at % REST < len(chunk.piece.data):
+                    await asyncio.sleep(PAUSE)
         finally:
             offer.readers -= 1
             if offer.failed:

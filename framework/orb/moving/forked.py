@@ -84,26 +84,26 @@ class Forked:
                 yield data
         finally:
             with self._lock:
-                self._end()
+                self._end(_bury)
                 self._reading = False
                 os.close(self._from)
 
     def close(self) -> None:
-        """From any thread. Who reads meanwhile sees the child die."""
+        """From any thread, also from the loop. Who reads meanwhile sees the child die."""
         with self._lock:
             if not self._over:
-                self._end()
+                self._end(_bury_later)
                 if not self._reading:
                     os.close(self._from)
 
-    def _end(self) -> None:
+    def _end(self, bury: Callable[[int], None]) -> None:
         if self._over:
             return
         self._over = True
         with contextlib.suppress(ChildProcessError):  # somebody waits for all children of the process
             if os.waitpid(self.pid, os.WNOHANG) == (0, 0):
                 os.kill(self.pid, signal.SIGKILL)  # it has said all, or nobody listens any more
-                os.waitpid(self.pid, 0)
+                bury(self.pid)
 
     def _read(self, length: int) -> bytes:
         parts = []
@@ -122,6 +122,16 @@ class Forked:
             length -= len(data)
             until = time.monotonic() + self._silence
         return b"".join(parts)
+
+
+def _bury(pid: int) -> None:
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)
+
+
+def _bury_later(pid: int) -> None:
+    """A child as large as this process takes tens of milliseconds to go."""
+    threading.Thread(target=_bury, args=(pid,), name="obo-state-over", daemon=True).start()
 
 
 # the child

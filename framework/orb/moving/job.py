@@ -8,6 +8,7 @@ from pathlib import Path
 from framework.errors import BadMessage
 from framework.ids import Node, Replica
 from framework.net.wire.com_pb2 import FetchEnd, FetchHeader, FetchPiece
+from framework.orb.moving.breath import slowly
 from framework.orb.moving.offer import DIGEST
 from framework.orb.moving.spool import Spool
 
@@ -27,7 +28,7 @@ class Fetched:
 
     def chunks(self) -> Iterator[bytes]:
         """What ``get_state`` gave. It reads from a file: in a thread."""
-        return self._spool.chunks()
+        return slowly(self._spool.chunks())
 
     def close(self) -> None:
         self._spool.close()

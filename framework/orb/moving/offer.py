@@ -13,6 +13,7 @@ import msgspec
 from framework.errors import Aborted, OboError, Unavailable
 from framework.ids import Node, Replica
 from framework.net.wire.com_pb2 import FetchChunk, FetchEnd, FetchHeader, FetchPiece
+from framework.orb.moving.breath import slowly
 from framework.orb.moving.captures import Capture
 from framework.orb.moving.spool import Spool, framed
 
@@ -56,7 +57,7 @@ class Offer:
         hasher = blake2b(self.part, digest_size=DIGEST)
         try:
             spool = self._spool = Spool(self._directory)
-            for chunk in self._capture.chunks():
+            for chunk in slowly(self._capture.chunks()):
                 data = framed(chunk)
                 hasher.update(data)
                 spool.write(data)
@@ -105,8 +106,7 @@ class Offer:
         assert self._spool is not None
         if self.end is not None and offset >= self.size:
             return FetchChunk(end=self.end)
-        data = await asyncio.to_thread(self._spool.read, offset, min(PIECE, self.size - offset))
-        return FetchChunk(piece=FetchPiece(data=data, crc=zlib.crc32(data)))
+        return await asyncio.to_thread(_piece, self._spool, offset, min(PIECE, self.size - offset))
 
     def close(self, why: str) -> None:
         """Streams that read end with an error, the thread ends soon, the file goes."""
@@ -117,3 +117,8 @@ class Offer:
         self._capture.close()
         if self._spool is not None:
             self._spool.close()
+
+
+def _piece(spool: Spool, offset: int, most: int) -> FetchChunk:
+    data = spool.read(offset, most)
+    return FetchChunk(piece=FetchPiece(data=data, crc=zlib.crc32(data)))

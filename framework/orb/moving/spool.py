@@ -14,11 +14,13 @@ from framework.errors import Aborted, BadMessage
 
 _LENGTH = struct.Struct(">I")
 LONGEST = (1 << 32) - 1
+LARGE = 4 << 20  # bytes
 
 
 class Spool:
     def __init__(self, directory: Path | None = None) -> None:
         self.size = 0
+        self._closed = False
         self._lock = threading.Lock()  # nobody reads from a file number that means another file by now
         self._file = tempfile.TemporaryFile(dir=directory, prefix="obo-state-", buffering=0)  # noqa: SIM115
 
@@ -38,15 +40,22 @@ class Spool:
             return os.pread(self._file.fileno(), min(most, max(self.size - offset, 0)), offset)
 
     def close(self) -> None:
+        """To give back a large file takes the system a while (20 ms for 100 MB): a thread waits for that."""
         with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        if self.size > LARGE:
+            threading.Thread(target=self._file.close, name="obo-state-over", daemon=True).start()
+        else:
             self._file.close()
 
     @property
     def closed(self) -> bool:
-        return self._file.closed
+        return self._closed
 
     def _check_open(self) -> None:
-        if self._file.closed:
+        if self._closed:
             raise Aborted("this state is not kept any more")
 
     def chunks(self) -> Iterator[bytes]:
