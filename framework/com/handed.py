@@ -40,6 +40,6 @@ class Part(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=T
     replies: Kept
 
 
-#: Made when this is imported: a type that several threads decode for the first time at once crashes the process, because
-#: msgspec uses what another thread has half made of it.
+#: Made when this is imported: if threads decode a type for the first time at once the process crashes, because msgspec
+#: uses what another thread has half made of it.
 read_part = msgspec.msgpack.Decoder(Part).decode

@@ -8,7 +8,8 @@ from framework.errors import OboError
 from framework.footprint import Footprint
 from framework.ids import TRAN, Node, Replica, Sid, node_of, object_of, replica
 from framework.sim.ledger import Ledger
-from framework.sim.node import Performer, SimNode, State
+from framework.sim.node import SimNode
+from framework.sim.performer import Performer, State
 from framework.sim.program import Program
 from framework.sim.runners import ClientRunner, InstanceRunner
 from framework.sim.world import World

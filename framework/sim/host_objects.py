@@ -31,8 +31,9 @@ from framework.declare import Method, Object, declaration, performing
 from framework.errors import BadRequest, NoSuchObject
 from framework.ids import Node, ObjectName, Replica, node_of, object_of
 from framework.sim.client import Call, Client, Script
-from framework.sim.node import Performer, SimNode
+from framework.sim.node import SimNode
 from framework.sim.oracle import judge
+from framework.sim.performer import Performer
 from framework.sim.verdict import Verdict, Violation
 from framework.sim.world import NO_FAULTS, Faults, World
 from framework.trace.digest import digest

@@ -18,7 +18,8 @@ from framework.com.lasting import merged
 from framework.com.messages import Request
 from framework.com.view import NOBODY
 from framework.ids import TRAN, Node, Replica, node_of, object_of, replica
-from framework.sim.node import Held, SimNode, State
+from framework.sim.node import Held, SimNode
+from framework.sim.performer import State
 
 if TYPE_CHECKING:
     from framework.sim.world import World

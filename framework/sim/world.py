@@ -17,7 +17,8 @@ from framework.com.link import Timing
 from framework.com.view import Directory, Placement, View
 from framework.ids import Node
 from framework.sim.faults import Cut, Delay, Duplication, Fifo, Loss, Slow, Wire
-from framework.sim.node import Performer, SimNode
+from framework.sim.node import SimNode
+from framework.sim.performer import Performer
 from framework.sim.transfer import Transfers
 from framework.sim.upheaval import Upheaval
 from framework.trace.files import Trace
