@@ -88,8 +88,13 @@ class Replay(Facts):
             return all(after in self.sessions for after in r.sessions)
         if r.event == "adopt" and r.ticket and not is_unwritten(r.ticket):
             replica, since, i = parse_ticket(r.ticket)
-            return self.replayed_to.get((replica.partition("@")[2], since), -1) >= i
+            given = self.replayed_to.get((replica.partition("@")[2], since), -1) >= i
+            return given and all(self._is_performed(r.replica.partition("@")[0], invocation) for invocation in r.open)
         return True
+
+    def _is_performed(self, name: str, invocation: str) -> bool:
+        """By any replica of this object."""
+        return any(place.object == name and invocation in place.by_invocation for place in self.places.values())
 
     def _fits(self, r: Record) -> bool:
         """Was it sent, and to those that have answered?"""
