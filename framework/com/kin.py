@@ -65,11 +65,14 @@ class Kin(Before):
         self._run()
 
     def reached(self, mark: Mark, name: Invocation) -> bool:
-        """Is this request delivered here? One that is no part of what ``name`` has done need not be."""
+        """Is this request delivered here? One that is no part of what ``name`` has done need not be; but what it stands
+        for in a context must (PROTOCOL §4): an independent call follows the parts that were called before it."""
         entry = self._by_mark.get(mark)
         if entry is None:
             return self.past.is_delivered(mark)
-        return entry.started or entry.void or not self._is_part(entry, name)
+        if entry.started or entry.void:
+            return True
+        return not self._is_part(entry, name) and all(self.reached(before, name) for before in entry.preds)
 
     def known(self, mark: Mark) -> Entry | None:
         """A request that is here and not settled."""

@@ -27,6 +27,7 @@ FOUND: list[tuple[int, Level, str]] = [
     (1609, "all", "the oracle took the abort of a part for its vote"),
     (1621, "all", "the oracle let what was passed over learn from those it would have conflicted with"),
     (1246, "all", "a client that had lost its home committed elsewhere what had not been answered by all objects"),
+    (162, "all", "a commit did not wait for a part that an independent call stood for"),
     (1020, "all", "the oracle took a vote for something that the answer before it tells of"),
     (1161, "all", "the oracle judged the isolation of a method that read one replica by what it called"),
     (1273, "all", "the oracle gave a place to a part that was undone alone"),

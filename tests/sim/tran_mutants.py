@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import msgspec
-
 from framework.com.ahead import Ahead
 from framework.com.event import Resolved
 from framework.com.handover import Handover
@@ -14,7 +12,6 @@ from framework.com.view import VOTE, Directory
 from framework.com.votes import Votes
 from framework.com.words import NONE
 from framework.ids import TRAN
-from framework.sim.transfer import Transfers
 
 from .mutants import Mutant
 
@@ -80,14 +77,6 @@ def _told_at_once(self: Lasting, root: Any, name: Any, event: Any) -> Any:
     return event
 
 
-def _root_is_safe(self: Trans, host: Any, instance: Any, event: Any, outcome: Any, real: Any = Trans._end_root) -> None:
-    real(self, host, instance, msgspec.structs.replace(event, safe=True), outcome)
-
-
-def _one_disk(self: Transfers, node: Any, held: Any) -> Any:
-    return held
-
-
 def _before_tran(self: Handover, replica: Any) -> bool:
     return replica in self.unready and (replica in self.committed or self.com.member.promised == NONE)
 
@@ -97,7 +86,5 @@ LASTING_MUTANTS: dict[str, Mutant] = {
     "what is in doubt is dropped": (Lasting, "tick", _none_is_kept),
     "what is in doubt is kept": (Lasting, "tick", _all_are_kept),
     "a root answers before its outcome is on disk": (Lasting, "held_back", _told_at_once),
-    "a root decides before what it did is on disk": (Trans, "_end_root", _root_is_safe),
-    "the tran that begins knows what one disk has": (Transfers, "_with_others", _one_disk),
     "a state is taken before tran has one": (Handover, "may_take", _before_tran),
 }
