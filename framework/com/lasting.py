@@ -34,7 +34,7 @@ class Lasting:
         self._trans = trans
         self._records: dict[Invocation, Sid] = {}  # outcomes that are not on disk: the instance of tran
         self._roots: dict[Sid, list[Sid]] = {}  # by that: roots which are over, and whose callers wait for it
-        self._waiting: dict[Sid, bool] = {}  # those roots: is what they did themselves on disk?
+        self._waiting: set[Sid] = set()  # those roots
         self._then: dict[Sid, Callable[[], None]] = {}
         self._doubts: dict[Replica, Doubt] = {}
 
@@ -53,11 +53,11 @@ class Lasting:
         self._records[name] = sid
 
     def held_back(self, root: Sid, name: Invocation, event: Completed) -> Completed:
-        """How a root ends whose outcome may not be on disk."""
+        """How a root ends whose outcome may not be on disk. (What it did is: else it is not over.)"""
         record = self._records.get(name)
         if record is None:
             return event
-        self._waiting[root] = event.safe
+        self._waiting.add(root)
         self._roots.setdefault(record, []).append(root)
         return msgspec.structs.replace(event, safe=False)
 
@@ -72,11 +72,8 @@ class Lasting:
             self._then[instance.sid] = lambda: send(instance, instance.invocation, VOTE, str(votes))
 
     def waits(self, sid: Sid) -> bool:
-        """What a root did is on disk. Must its caller wait for more?"""
-        if sid not in self._waiting:
-            return False
-        self._waiting[sid] = True
-        return True
+        """Something of a root is on disk. Must its caller wait for the outcome?"""
+        return sid in self._waiting
 
     def safe(self, sid: Sid) -> None:
         """What this instance did is on disk."""
@@ -88,8 +85,8 @@ class Lasting:
         for name in [n for n, record in self._records.items() if record == sid]:
             del self._records[name]
         for root in self._roots.pop(sid, ()):
-            if self._waiting.pop(root):
-                self._com.hosts[root.replica].safe(root)
+            self._waiting.discard(root)
+            self._com.hosts[root.replica].safe(root)
 
     # after a crash
 
