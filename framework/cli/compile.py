@@ -16,8 +16,15 @@ HOME = Path(__file__).resolve().parents[2]  # where the package framework is
 #: Message types are classes of msgspec: they are fast as they are, and mypyc would take the types of their fields from
 #: them, so that anything could be decoded.
 NOT = {"__init__", "messages", "events", "words", "view", "receipt", "link", "handed"}
+#: Where a call goes through in a node; and what inherits from a class of these: Python's own classes cannot.
+ORB = (
+    *("sessions", "naming", "dispatch", "performance", "stage", "turn", "undo", "undoing", "life", "node", "given"),
+    *("limits", "guard", "recent", "state/tracker", "short"),
+    *("reading", "sampling", "durable/past", "backed/writing", "backed/resident"),
+)
 MODULES = [
     *sorted(f"framework/com/{p.name}" for p in (HOME / "framework/com").glob("*.py") if p.stem not in NOT),
+    *(f"framework/orb/{name}.py" for name in ORB),
 ]
 
 

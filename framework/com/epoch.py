@@ -60,7 +60,9 @@ class Epoch:
         assert self.cid is not None
         return self.cid
 
-    def commit(self, places: tuple[str, ...], *contexts: WireContext, agreed: Agreed | None = None) -> None:
+    def commit(
+        self, places: tuple[str, ...], contexts: tuple[WireContext, ...] = (), agreed: Agreed | None = None
+    ) -> None:
         """An instance ends well: its footprint and its context are part of the current epoch."""
         self._carry(places)
         if agreed is not None:

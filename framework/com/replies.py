@@ -17,6 +17,7 @@ from collections import OrderedDict
 from collections.abc import Collection
 from itertools import islice
 
+from framework.com import made
 from framework.com.handed import Kept, Told
 from framework.com.messages import Request, WireContext
 from framework.com.ranges import Ranges
@@ -144,7 +145,7 @@ class Replies:
             return
         self._done[client] = done
         if done - before < len(self._replies):
-            calls = [Invocation(client, (n,)) for n in range(before, done)]
+            calls = [made.invocation(client, (n,)) for n in range(before, done)]
         else:  # a client need not start at 1
             calls = [i for i in self._replies if i.client == client and len(i.path) == 1 and i.path[0] < done]
         for invocation in calls:

@@ -23,9 +23,10 @@ from framework.net.wire.com_pb2 import FetchChunk, FetchWish
 from framework.orb.backed.resident import BackedResident
 from framework.orb.backed.stores import InStore
 from framework.orb.durable.journaling import Journaling
-from framework.orb.held import Held, Luggage, Recent, Stored, packed, unpacked
+from framework.orb.held import Held, Luggage, Stored, packed, unpacked
 from framework.orb.moving import Donor, Fetcher, capture
 from framework.orb.performance import Resident
+from framework.orb.recent import Recent
 from framework.orb.tracing import Tracing
 
 log = logging.getLogger(__name__)

@@ -42,6 +42,7 @@ from framework.orb.durable.journaling import Journaling
 from framework.orb.explain import Explainer
 from framework.orb.handing import Handing
 from framework.orb.keeping import Remains
+from framework.orb.own import Tran
 from framework.orb.performance import Resident
 from framework.orb.stage import Stage
 from framework.orb.tracing import Tracing
@@ -51,10 +52,6 @@ if TYPE_CHECKING:
     from framework.orb.node import Node
 
 log = logging.getLogger(__name__)
-
-
-class Tran(Object):
-    """The object whose instances are transactions: what it knows is in the com layer (framework/com/tran.py)."""
 
 
 class Life:
@@ -173,8 +170,9 @@ class Life:
                     continue
                 if self.tracing is not None:
                     self.tracing.effect(effect)
-                if kind in self._carry:
-                    self._carry[kind](effect)
+                carry = self._carry.get(kind)
+                if carry is not None:
+                    carry(effect)
             if out is not None:
                 self.remains = keeping.close(self)
                 if self.tracing is not None:

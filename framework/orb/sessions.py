@@ -44,7 +44,7 @@ from framework.orb.messages import (
     encode,
     to_node,
 )
-from framework.orb.naming import Naming, usual_receipt
+from framework.orb.naming import Naming, Pick, usual_receipt
 
 if TYPE_CHECKING:
     from framework.orb.life import Life
@@ -81,6 +81,7 @@ class Sessions:
     def __init__(self, host: Host, guard: Guard, limits: Limits) -> None:
         self.host = host
         self.feed = host.feed
+        self.pick: Pick = host.pick
         self.naming = host.naming
         self.guard = guard
         self.limits = limits
@@ -273,7 +274,8 @@ class _Client:
             self._say(Refused(message.number, type(error).__name__, str(error)))
 
     def _submit(self, message: Call) -> None:
-        sessions, act = self._sessions, message.act
+        sessions, act, number = self._sessions, message.act, message.number
+        tran = act.tran
         if sessions.draining:
             raise Unavailable(f"{sessions.host.name} is stopping")
         self.in_flight.check(self.name, len(self._usual), sessions.limits)
@@ -281,29 +283,28 @@ class _Client:
         if act.stale:
             self._stale(message)
             return
-        if act.tran is not None and act.tran.decide:
-            self._decide(message, act.tran)
+        if tran is not None and tran.decide:
+            self._decide(message, tran)
             return
         if why := sessions.host.refusal():
             raise Unavailable(why)
-        pick = sessions.host.pick
-        naming, time, again = sessions.naming, message.time, message.again
-        whole = act.tran is not None
-        submit = naming.submit(self.name, message.number, act, time, message.deadline, pick, again, whole)
+        naming, pick, whole = sessions.naming, sessions.pick, tran is not None
+        submit = naming.submit(self.name, number, act, message.time, message.deadline, pick, message.again, whole)
         submit.sessions, submit.done = message.sessions, message.done
-        if act.tran is not None:
-            submit.tran, submit.votes = self._trans.part(act, act.tran, naming), act.tran.votes
-        if submit.receipt is not None:
+        if tran is not None:
+            submit.tran, submit.votes = self._trans.part(act, tran, naming), tran.votes
+        waits = submit.receipt is not None
+        if waits:
             submit.deadline = _until(act.timeout)
-        if submit.receipt is None:
-            self._unanswered.add(message.number)
-        if not self._feed(message.number, submit):
-            self._unanswered.discard(message.number)
-        elif submit.receipt is not None:
-            self._usual.pop(message.number, None)  # it was collected, and is repeated as a whole
-            self.in_flight.add(message.number)
+        else:
+            self._unanswered.add(number)
+        if not self._feed(number, submit):
+            self._unanswered.discard(number)
+        elif waits:
+            self._usual.pop(number, None)  # it was collected, and is repeated as a whole
+            self.in_flight.add(number)
         elif act.kind != "oneway":
-            self._usual[message.number] = usual_receipt(submit.parts)
+            self._usual[number] = usual_receipt(submit.parts)
 
     def _decide(self, message: Call, part: Part) -> None:
         event = self._trans.decide(message, part, _until(message.act.timeout))

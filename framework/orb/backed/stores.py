@@ -15,7 +15,8 @@ from framework.ids import TRAN, Node, ObjectName, Replica, object_of
 from framework.orb.backed.committer import Committer
 from framework.orb.durable.entries import Entry, Head, decode
 from framework.orb.durable.restore import part_with
-from framework.orb.held import Held, Recent
+from framework.orb.held import Held
+from framework.orb.recent import Recent
 
 if TYPE_CHECKING:
     from framework.orb.config import Config
