@@ -15,7 +15,7 @@ HOME = Path(__file__).resolve().parents[2]  # where the package framework is
 
 #: Message types are classes of msgspec: they are fast as they are, and mypyc would take the types of their fields from
 #: them, so that anything could be decoded.
-NOT = {"__init__", "messages", "events", "words", "view", "receipt", "link", "handed"}
+NOT = {"__init__", "messages", "events", "words", "view", "receipt", "handed"}
 #: Where a call goes through in a node; and what inherits from a class of these: Python's own classes cannot.
 ORB = (
     *("sessions", "naming", "dispatch", "performance", "stage", "turn", "undo", "undoing", "life", "node", "given"),

@@ -70,10 +70,16 @@ class Epoch:
         for context in contexts:
             self.context.merge_wire(context)
         self._commits += 1
-        if self._commits % 64 == 0:  # an epoch may last long
+        if self._commits % 256 == 0:  # an epoch may last long
             self.context.prune(self._known)
-            left = self.context.entries
-            self._agreed = [a for a in self._agreed if any(m[0] in left.get(at, ()) for at, m in a.marks)]
+            self._agreed = [a for a in self._agreed if self._is_left(a)]
+
+    def _is_left(self, agreed: Agreed) -> bool:
+        for at, marks in agreed.marks:
+            left = self.context.entries.get(at)
+            if left is not None and marks[0] in left:
+                return True
+        return False
 
     def inherited(self) -> WireContext:
         """What all that has been performed so far knew."""

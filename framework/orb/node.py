@@ -139,6 +139,12 @@ class Node:
 
     def arrived(self, peer: NodeName, data: bytes) -> None:
         self.feed(Arrived(peer, data))
+        self.go()
+
+    def go(self) -> None:
+        """All that came together has been fed."""
+        if self.member is not None:
+            self.member.stage.go()
 
     def connected(self, peer: NodeName) -> None:
         self.feed(Connected(peer))

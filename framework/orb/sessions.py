@@ -8,22 +8,22 @@ import asyncio
 import logging
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import grpc
 import grpc.aio
 
-from framework.com.events import Accepted, Begin, Decide, Leave, Received, Response, Session, Submit
+from framework.com.events import Accepted, Decide, Leave, Received, Response, Submit
 from framework.com.events import Cancel as CancelEvent
 from framework.com.events import Collect as CollectEvent
 from framework.com.receipt import Receipt
 from framework.errors import BadMessage, BadRequest, OboError, OutcomeUnknown, Unavailable
-from framework.ids import Node, Replica
 from framework.net.pace import Pace
 from framework.net.wire.orb_pb2 import Packet
 from framework.net.wire.orb_pb2_grpc import SessionServicer, add_SessionServicer_to_server
 from framework.orb.begun import Begun
 from framework.orb.guard import Caller, Guard
+from framework.orb.host import Host
 from framework.orb.limits import MARGIN, InFlight, Limits, Outbox, Total, fitting
 from framework.orb.messages import (
     Answer,
@@ -44,10 +44,7 @@ from framework.orb.messages import (
     encode,
     to_node,
 )
-from framework.orb.naming import Naming, Pick, usual_receipt
-
-if TYPE_CHECKING:
-    from framework.orb.life import Life
+from framework.orb.naming import Pick, usual_receipt
 
 log = logging.getLogger(__name__)
 
@@ -55,26 +52,6 @@ FIRST_WORD = 10.0  # seconds in which a client must say Hello
 AT_ONCE = 32  # calls that are taken before answers have their turn
 KEEP = 60.0  # seconds for which a session waits for its client to come back
 _CLIENT = re.compile(r"[A-Za-z0-9_.:-]{1,100}\Z")
-
-
-class Host(Protocol):
-    """The node, as its clients see it."""
-
-    name: Node
-    naming: Naming
-
-    @property
-    def version(self) -> int: ...
-    @property
-    def crowded(self) -> bool: ...
-    @property
-    def life(self) -> "Life": ...
-    def feed(self, event: Submit | Begin | Decide | CollectEvent | CancelEvent | Leave) -> None: ...
-    def look(self, what: str) -> bytes: ...
-    def session(self, client: str) -> Session | None: ...
-    def pick(self, replicas: Sequence[Replica]) -> Replica: ...
-    def refusal(self) -> str: ...
-    def change(self, what: str, node: str) -> None: ...
 
 
 class Sessions:
@@ -168,6 +145,7 @@ class _Client:
         self._out = Outbox()
         self._pace = Pace()
         self._bell = asyncio.Event()
+        self._rung = False
         self._stream: asyncio.Future[str] | None = None
         self._going: asyncio.TimerHandle | None = None
 
@@ -215,6 +193,7 @@ class _Client:
                     return
                 else:
                     self._take(message)
+            self._sessions.host.go()
             while self._sessions.host.crowded:  # read no further: the stream holds the client back
                 await asyncio.sleep(0.001)
             packet = await context.read()
@@ -225,6 +204,7 @@ class _Client:
     async def _write(self, context: Any, mine: "asyncio.Future[str]") -> None:
         while self._stream is mine:
             if not self._out and not self._left:
+                self._rung = False
                 self._bell.clear()
                 await self._bell.wait()
                 continue
@@ -243,10 +223,15 @@ class _Client:
     def _say(self, message: ToClient) -> None:
         if self._stream is not None:
             self._out.append(fitting(message, self._sessions.limits))
-            self._bell.set()
+            self._ring()
             if self._out.size > self._sessions.limits.unread:
                 log.warning("client %s is dropped: it does not read its answers", self.name)
                 self.close()
+
+    def _ring(self) -> None:
+        if not self._rung:
+            self._rung = True
+            self._bell.set()
 
     def _take(self, message: Hello | Collect | Look | Cancel | Change | Ping) -> None:
         if isinstance(message, Hello):
@@ -365,7 +350,7 @@ class _Client:
         if effect.call in self._unanswered:
             self._unanswered.discard(effect.call)
             self._left = effect.call
-            self._bell.set()
+            self._ring()
 
     def _stale(self, message: Call) -> None:
         """What the replica here has, in whatever state of affairs: nobody else is asked."""
