@@ -160,10 +160,10 @@ class Checker:
             if len(path) < 3 or not m.args.isdigit() or len(m.args) > 9:
                 raise BadMessage(f"{where}: {m.invocation} is no vote of a part, or does not say of how many")
         self._context(m.context, where)
-        if m.ordered != (len(replicas) > 1 and self._conflicts(parts)):
+        if m.ordered != (len(replicas) > 1 and self.conflicts(parts)):
             raise BadMessage(f"{where}: says ordered {m.ordered} of {[str(p.footprint) for p in parts]}")
 
-    def _conflicts(self, parts: tuple[Part, ...]) -> bool:
+    def conflicts(self, parts: tuple[Part, ...]) -> bool:
         """See Directory.needs_agreement."""
         return any(footprint.method in self._relations[name].rows for name, footprint in parts)
 

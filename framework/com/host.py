@@ -12,7 +12,7 @@ from framework.com import order as orders
 from framework.com.absence import Union
 from framework.com.answers import Answers
 from framework.com.entry import Entry
-from framework.com.epoch import Agreed, Epoch
+from framework.com.epoch import Epoch
 from framework.com.events import Agreed as AgreedEffect
 from framework.com.events import Completed, Deliver, Ended, Landed, Proposed, Stop
 from framework.com.instance import Instance
@@ -353,7 +353,7 @@ class Host:
             assert instance.entry.stamp is not None
             # a pcast does other things elsewhere
             marks = tuple([s for s in instance.siblings if object_of(s[0]) == self.name])
-            agreed = Agreed(places, instance.entry.meets, instance.entry.stamp, marks)
+            agreed = made.agreed(places, instance.entry.meets, instance.entry.stamp, marks)
         contexts = (instance.leaves(self.com.known),) if instance.acted else instance.brought(request)
         self.epoch.commit(places, contexts, agreed)
 

@@ -6,8 +6,9 @@ call makes a dozen of them on its way through a node. These do the same.
 
 from typing import Any, Final
 
+from framework.com.epoch import Agreed
 from framework.com.events import Outgoing, Response
-from framework.com.messages import Dest, Part
+from framework.com.messages import Dest, Part, WireContext
 from framework.footprint import Footprint
 from framework.ids import GroupId, Invocation, ObjectName, Replica, Sid, Stamp
 
@@ -46,6 +47,11 @@ def part(name: ObjectName, footprint: Footprint) -> Part:
 
 def outgoing(name: ObjectName, footprint: Footprint, args: bytes, to: tuple[Replica, ...]) -> Outgoing:
     made: Outgoing = _new(Outgoing, (name, footprint, args, to))
+    return made
+
+
+def agreed(places: tuple[str, ...], meets: tuple[str, ...], stamp: Stamp, marks: WireContext) -> Agreed:
+    made: Agreed = _new(Agreed, (places, meets, stamp, marks))
     return made
 
 

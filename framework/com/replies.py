@@ -45,7 +45,7 @@ class Reply:
 class Replies:
     def __init__(self, bound: int = BOUND) -> None:
         self.bound = bound
-        self._replies: OrderedDict[Invocation, Reply] = OrderedDict()
+        self._replies: dict[Invocation, Reply] = {}
         self._tombs: OrderedDict[Invocation, None] = OrderedDict()
         self._roots: dict[str, Ranges] = {}
         self._done: dict[str, int] = {}
@@ -159,7 +159,7 @@ class Replies:
             if len(invocation.path) == 1 and self._replies[invocation].status is not None:
                 del self._replies[invocation]
             else:
-                self._replies.move_to_end(invocation)
+                self._replies[invocation] = self._replies.pop(invocation)
 
     def _bury(self, invocation: Invocation) -> None:
         self._tombs[invocation] = None
