@@ -6,7 +6,8 @@ python -m examples.sql [--at host:port,...]
 from concurrent.futures import ThreadPoolExecutor
 
 from examples.nodes import running
-from framework import RemoteError, connect
+from framework import Orb, RemoteError, connect
+from objects.bank import Bank
 from objects.sql.client import Sql
 
 CLIENTS, TRANSFERS = 6, 20
@@ -25,8 +26,19 @@ def move(addresses: str, client: int) -> None:
             )
 
 
+def buy(orb: Orb, price: int) -> None:
+    """From an account at the bank, which is another object, to a row: both or none."""
+    db = Sql(orb, "db")
+    try:
+        with orb.transaction():
+            db.execute("UPDATE account SET money = money + ? WHERE owner = 'shop'", [price])
+            orb.object(Bank, "bank").withdraw("ann", price)
+    except RemoteError as error:
+        print("undone:", error)
+
+
 if __name__ == "__main__":
-    with running(db="objects.sql:Database") as addresses, connect(addresses) as orb:
+    with running(db="objects.sql:Database", bank="objects.bank:Bank") as addresses, connect(addresses) as orb:
         db = Sql(orb, "db")
         db.execute("DROP TABLE IF EXISTS account")
         db.execute("CREATE TABLE account (owner TEXT PRIMARY KEY, money INTEGER NOT NULL CHECK (money >= 0))")
@@ -41,4 +53,11 @@ if __name__ == "__main__":
             db.execute("UPDATE account SET money = money - 1 WHERE owner = 'from 0'")
         except RemoteError as error:
             print("refused:", str(error).partition(";")[0])
+        bank = orb.object(Bank, "bank")
+        bank.deposit("ann", 100)
+        db.execute("INSERT INTO account VALUES ('shop', 0)")
+        for price in (30, 90):
+            buy(orb, price)
+        shop = db.query("SELECT money FROM account WHERE owner = 'shop'", read="linearizable").scalar()
+        print("the shop has:", shop, "and ann:", bank.balance("ann"))
         print("replicas are equal:", db.digests().equal)

@@ -80,6 +80,10 @@ class Ahead:
         entry.held = True
         self.held.setdefault(entry.tran, []).append(entry)
 
+    def is_running(self, invocation: Invocation) -> bool:
+        entry = self.performing.get(invocation)
+        return entry is not None and not entry.held
+
     def blocker(self, entry: Entry) -> Entry | None:
         """A conflicting request that is running or has to come first. The nearest one before it, not the first
         in line: then a line of n conflicting requests costs n looks, not n²."""

@@ -16,6 +16,7 @@ from framework.com.calls import Calls
 from framework.com.check import Checker
 from framework.com.check_word import WordChecker
 from framework.com.context import Known
+from framework.com.event import Doubt
 from framework.com.events import (
     Again,
     AnyEffect,
@@ -123,6 +124,7 @@ class Com:
             Safe: self._safe,
             Begin: self.trans.begin,
             Decide: self.trans.decide,
+            Doubt: self.trans.lasting.doubt,
             Veto: lambda event, now: self.trans.veto(event.tran, event.why),
             Collect: self.calls.collect,
             Tick: self._tick,
@@ -217,8 +219,9 @@ class Com:
             if instance is not None and instance.finished is None:
                 raise BadRequest(f"instance {sid} is still being performed at {self.node}: it is not safe before that")
         for sid in event.sids:
-            if sid.replica in self.hosts:
+            if sid.replica in self.hosts and not self.trans.lasting.waits(sid):
                 self.hosts[sid.replica].safe(sid)
+                self.trans.lasting.safe(sid)
 
     # links
 

@@ -8,15 +8,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from framework.com.event import Decided, Doubt, Effect, Event, Resolved
 from framework.com.messages import Dest, Kind, Part, Request, Transmission, WireContext
 from framework.com.receipt import Receipt
 from framework.com.view import View
 from framework.footprint import Footprint
 from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid, Stamp
-
-
-class Event(msgspec.Struct, gc=False):  # plain data is in no cycle: the collector need not look
-    pass
 
 
 class Outgoing(NamedTuple):
@@ -194,13 +191,9 @@ class Again(Event):
 
 
 AnyEvent = (
-    Again | Evict | Depart | Give | Take | Submit | Collect | Completed | Safe | Begin | Decide | Veto | Cancel
+    Again | Doubt | Evict | Depart | Give | Take | Submit | Collect | Completed | Safe | Begin | Decide | Veto | Cancel
     | Leave | Arrived | Writable | Connected | Tick
 )  # fmt: skip
-
-
-class Effect(msgspec.Struct, frozen=True, gc=False):
-    pass
 
 
 class Wake(Effect, frozen=True):
@@ -389,5 +382,5 @@ class Changing(Effect, frozen=True):
 
 
 Told = Changing | Ended | Prepared | Sent | Landed | Proposed | Agreed | Duplicate | Dropped
-Done = Deliver | Settle | Stop | Received | Accepted
+Done = Deliver | Settle | Stop | Received | Accepted | Decided | Resolved
 AnyEffect = Installed | Out | Isolated | Snapshot | Wake | Transmit | Done | Told

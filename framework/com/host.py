@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Host:
     def __init__(self, com: "Com", placement: Placement, replica: Replica) -> None:
         self.com = com
-        self.name = placement.name
+        self.name, self.durable = placement.name, placement.durable
         self.replica = replica
         self.order = Order(replica, placement.relation, com.told, com.lives)
         self.epoch = Epoch(com.known)
@@ -335,6 +335,7 @@ class Host:
         instance = self.com.instances.get(sid)
         if instance is not None and instance.finished is not None:
             instance.finished = msgspec.structs.replace(instance.finished, safe=True)
+            self.try_end(instance)
         elif self.answers.safe(sid) and self.order.closed:
             self.com.handover.look(self)
 

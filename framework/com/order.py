@@ -102,7 +102,7 @@ class Order(Kin):
         self._by_mark[mark] = entry
         entry.followers = self.awaited.pop(mark, None)
         self._precede(entry, preds)
-        if entry.line and (not performed or request.invocation in self.ahead.performing):
+        if entry.line and (not performed or self.ahead.is_running(request.invocation)):
             self._joining[mark] = request.invocation
         if performed:
             self._void(entry)

@@ -8,7 +8,8 @@ incarnation, and the others take it only if it names them as they are.
 
 from collections.abc import Sequence
 
-from framework.com.events import AnyEffect, AnyEvent, Arrived, Effect, Tick, Transmit
+from framework.com.event import Effect
+from framework.com.events import AnyEffect, AnyEvent, Arrived, Tick, Transmit
 from framework.com.link import Timing
 from framework.com.messages import Frame, encode
 from framework.com.view import Directory, Holding, View

@@ -32,10 +32,13 @@ from framework.com.events import Response as Answer
 from framework.com.gates import Gates
 from framework.com.host import Host
 from framework.com.instance import Instance
+from framework.com.lasting import Lasting
 from framework.com.messages import Request
 from framework.com.outcome import Outcome, decided
 from framework.com.receipt import DREC
-from framework.com.view import ABORT, COMMIT, VOTE
+from framework.com.stuck import Stuck
+from framework.com.tran_known import known
+from framework.com.view import ABORT, COMMIT
 from framework.com.votes import Votes
 from framework.errors import BadRequest
 from framework.ids import TRAN, Invocation, Replica, Sid, replica
@@ -60,16 +63,19 @@ class Trans:
         self.com = com
         self.at = replica(TRAN, com.node)
         self.on = TRAN in com.directory.objects
+        self.lasts = self.on and com.directory.find(TRAN).durable
         self.outcomes: dict[Invocation, Outcome] = {}
         self.held: dict[Invocation, list[Kept]] = {}  # by transaction, in the order in which they were performed
         self.roots: dict[Invocation, Kept] = {}  # that have ended here, and wait for their outcome
         self.open: dict[Invocation, float] = {}  # of clients whose home this is, and until when
-        self._ends: dict[Invocation, Decide] = {}  # of clients: to be decided when all that was called has answered
+        self.ends: dict[Invocation, Decide] = {}  # of clients: to be decided when all that was called has answered
         self.deciding = Deciding(com)
         self.votes = Votes(com.directory.roots)
         self._asked: set[Invocation] = set()  # this node has asked for these to be aborted
         self._since: dict[Invocation, float] = {}  # for how long something is held
         self.deadlock = Deadlock(com, self)
+        self.lasting = Lasting(com, self)
+        self._stuck = Stuck(com, self)
         self.gates = Gates(com, self.is_lost, self._release_at)
 
     # what is known of outcomes
@@ -120,7 +126,7 @@ class Trans:
     def _end_root(self, host: Host, instance: Instance, event: Completed, outcome: Outcome | None) -> None:
         name = instance.invocation
         if outcome is None:
-            if name not in self.roots:
+            if name not in self.roots and (event.safe or not event.ok):
                 self.roots[name] = Kept(host, instance)
                 self._merge(instance, name)
                 self.deciding.send(instance, name, COMMIT if event.ok else ABORT, "")
@@ -138,7 +144,7 @@ class Trans:
             why = outcome.why or "another replica of its root has failed"
             event, error = Completed(instance.sid, False, why.encode(), True), "Aborted"
         host.leave(instance, commit)
-        host.answers.over(instance, event, error)
+        host.answers.over(instance, self.lasting.held_back(instance.sid, name, event), error)
         host.freed(instance.entry)
 
     def _end_part(
@@ -163,8 +169,7 @@ class Trans:
                 self.com.tell(Prepared(instance.sid, host.replica, instance.invocation, event.ok))
             host.answers.over(instance, event)
             if votes:  # it decides on the whole
-                part, word = (instance.invocation, VOTE) if event.ok else (name, ABORT)
-                self.deciding.send(instance, part, word, str(votes) if event.ok else "")
+                self.lasting.vote(instance, event, name, votes)
             host.order.hold(instance.entry)
             host.flush()
             return
@@ -192,22 +197,12 @@ class Trans:
 
     def veto(self, name: Invocation, why: str) -> None:
         """For people. If it is over, or has never been here, there is nothing to abort."""
-        self._check_on()
+        self.check_on()
         if name in self.outcomes:
             raise BadRequest(f"{name} is over: it was {'committed' if self.outcomes[name].commit else 'aborted'}")
-        if name not in self.known():
+        if name not in known(self):
             raise BadRequest(f"{self.com.node} knows of no transaction {name}")
         self.abort(name, why)
-
-    def known(self) -> dict[Invocation, str]:
-        """The transactions that are not over and have something here, and how far each is: a client's is open until it
-        says commit; a root runs, or has ended and is being decided; others have parts here."""
-        parts = [i.entry.tran for i in self.com.instances.values()]
-        found = dict.fromkeys([*self.held, *[n for n in parts if n is not None]], "has parts here")
-        found |= {i.invocation: "runs" for i in self.com.instances.values() if i.dependents and i.entry.tran is None}
-        found |= dict.fromkeys(self.open, "open")
-        found |= dict.fromkeys([*self.roots, *self._ends], "is being decided")
-        return {name: how for name, how in found.items() if name not in self.outcomes}
 
     def held_for(self, name: Invocation, now: float) -> float:
         return now - self._since.get(name, now)
@@ -241,7 +236,7 @@ class Trans:
 
     def begin(self, event: Begin, now: float) -> None:
         name = Invocation(event.client, (event.tran,))
-        self._check_on()
+        self.check_on()
         if event.tran < 1 or name in self.open or name in self.outcomes:
             raise BadRequest(f"{name} is no new transaction")
         self.open[name] = event.deadline
@@ -249,26 +244,27 @@ class Trans:
     def decide(self, event: Decide, now: float) -> None:
         """For a client. It commits when each object that it called has answered, as an instance does. Only where
         it began is that known."""
-        self._check_on()
+        self.check_on()
         name = Invocation(event.client, (event.tran,))
         if event.commit and name not in self.open and name not in self.outcomes:
             event = msgspec.structs.replace(event, commit=False, why=event.why or "the node where it began was lost")
         session = self.com.calls.sessions.get(event.client)
-        if event.commit and session is not None and name in self.votes.here and name in self.outcomes:
+        told = name in self.votes.here and name in self.outcomes and not self.lasts
+        if event.commit and session is not None and told:
             answer = Answer(self.at, "ok", self.outcomes[name].told)
             self.com.tell(Received(session.sid, event.client, event.call, None, DREC, (answer,), True))
             return
         if event.commit and session is not None and name not in self.outcomes:
             if self._is_open(session, name):
-                self._ends[name] = event
+                self.ends[name] = event
                 return
             self._merge(session, name)
         parts = (self.deciding.part(name, COMMIT if event.commit else ABORT, event.why),)
-        rest = DREC, event.deadline, event.sessions, event.done
+        rest = self.lasting.receipt(), event.deadline, event.sessions, event.done
         submit = Submit(event.client, event.call, "sync", "mcast", parts, *rest, tran=event.tran)
         self.com.calls.submit(submit, now)
 
-    def _check_on(self) -> None:
+    def check_on(self) -> None:
         if not self.on:
             raise BadRequest("this group has no transactions: there is no tran in its directory")
 
@@ -278,13 +274,13 @@ class Trans:
 
     def heard(self, session: Caller, name: Invocation) -> None:
         """A call of a client's transaction has been answered, or its outcome is known."""
-        event = self._ends.get(name)
+        event = self.ends.get(name)
         if event is not None and (name in self.outcomes or not self._is_open(session, name)):
-            del self._ends[name]
+            del self.ends[name]
             self.decide(event, 0.0)
 
     def leave(self, client: str) -> None:
-        self._ends = {name: event for name, event in self._ends.items() if name.client != client}
+        self.ends = {name: event for name, event in self.ends.items() if name.client != client}
         for name in [n for n in self.open if n.client == client]:
             self._end_open(name, "its client has left")
 
@@ -295,7 +291,9 @@ class Trans:
     def tick(self, now: float) -> None:
         if self.on:
             self.deadlock.tick(now)
+            self._stuck.tick(now)
         self.deciding.tick()
+        self.lasting.tick()
         for name in [n for n, until in self.open.items() if until <= now]:
             self._end_open(name, "its time was up")
         for name, many in tuple(self.held.items()):
@@ -339,7 +337,7 @@ class Trans:
         root = self.roots.get(name)
         if root is not None:
             root.host.try_end(root.instance)
-        if name in self._ends:
+        if name in self.ends:
             self.heard(self.com.calls.sessions[name.client], name)
 
     def _release_at(self, at: Replica, name: Invocation) -> None:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from framework.com.entry import Entry
+from framework.com.event import Decided
 from framework.com.events import Completed
 from framework.com.host import Host
 from framework.com.instance import Instance
@@ -46,12 +47,17 @@ class TranHost(Host):
         word, name = instance.entry.footprint.method, decided(instance.invocation)
         known = trans.outcomes.get(name) if word != VOTE else None  # votes were all there before
         body = known.told if known is not None else b"commit" if word == COMMIT else f"{word} ".encode() + request.args
-        self.complete(instance, Completed(instance.sid, True, body, True))
+        if self.durable:
+            context = instance.base + request.context + instance.siblings
+            self.com.tell(Decided(instance.sid, self.replica, request, body, context))
+            if known is None:
+                trans.lasting.decided(decided(name) if word == VOTE else name, instance.sid)
+        self.complete(instance, Completed(instance.sid, True, body, True, safe=not self.durable))
         if word == VOTE:
             trans.vote(name, request.args, request)
         elif known is None:
             trans.apply(name, read(body), (request,))
-        if len(trans.outcomes) > BOUND:
+        if len(trans.outcomes) > BOUND and (not self.durable or trans.lasting.may_forget()):
             oldest = next(iter(trans.outcomes))
             del trans.outcomes[oldest]
             for call in (Invocation(oldest.client, (*oldest.path, DECIDES)), *trans.votes.forget(oldest)):

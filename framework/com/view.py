@@ -72,7 +72,7 @@ class Placement:
         self, name: str, relation: Relation, nodes: Sequence[str], durable: bool = False, loose: bool = False
     ) -> None:
         self.durable = durable
-        self.loose = loose or durable  # it takes no part in transactions: what it has done stays done
+        self.loose = loose  # it takes no part in transactions: what it has done stays done
         self.name = ObjectName(check_name(name, "object name"))
         self.relation = relation
         self.replicas: tuple[Replica, ...] = tuple(replica(name, n) for n in sorted(nodes))
@@ -83,9 +83,10 @@ class Placement:
 OUTCOMES = Relation([(COMMIT, COMMIT), (COMMIT, ABORT), (ABORT, ABORT), (VOTE, COMMIT), (VOTE, ABORT)])
 
 
-def tran(nodes: Sequence[str]) -> Placement:
-    """The object whose instances are transactions (P0 §2). A group has transactions if its directory has this."""
-    return Placement(TRAN, OUTCOMES, nodes)
+def tran(nodes: Sequence[str], durable: bool = False) -> Placement:
+    """The object whose instances are transactions (P0 §2). A group has transactions if its directory has this. It has
+    to be durable if an object is that takes part in them."""
+    return Placement(TRAN, OUTCOMES, nodes, durable)
 
 
 class Directory:

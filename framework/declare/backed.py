@@ -8,6 +8,7 @@ requests have been performed, and with what result. So nothing happens twice, wh
     open(place)                       once in a process, before anything else
     recall()                          what the last commit says
     begin() execute() execute() commit(entries)      one thread, batch after batch
+    with provisional(): execute()     in a batch: for a transaction that may still be aborted
     query()                           in other threads, beside it, seeing what is committed
     get_state() / set_state(chunks)   the whole state, to and from another replica
     close()
@@ -19,6 +20,7 @@ the group, and gets a fresh state when the store works again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -68,6 +70,9 @@ class Backed(Object):
     #: compared now and then ([group] compare_every).
     compares: ClassVar[str] = ""
 
+    #: Does it take part in transactions? Then it has ``provisional``.
+    transactions: ClassVar[bool] = False
+
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
         """BadRequest if [objects.NAME.options] is wrong. Asked before a node starts."""
@@ -95,6 +100,11 @@ class Backed(Object):
 
     def rollback(self) -> None:
         """Nothing since ``begin`` happened."""
+        raise NotImplementedError
+
+    def provisional(self) -> AbstractContextManager[None]:
+        """Around calls in an open batch: what they do is seen inside, also by methods that only read, and is taken back
+        at the end. Nothing is left of it, not even in what gives keys: the same calls again have the same results."""
         raise NotImplementedError
 
     def fingerprint(self) -> str:

@@ -34,6 +34,9 @@ class Joined:
     def act(self, calling: "Calling", act: Act) -> Act:
         raise NotImplementedError
 
+    def has(self, calling: "Calling") -> bool:
+        raise NotImplementedError
+
 
 joined: ContextVar[Joined | None] = ContextVar("obo_transaction", default=None)
 
@@ -177,10 +180,13 @@ class Calling:
 
     def _anew(self, number: int) -> bool:
         """What was said about the footprint of a call did not hold any more: it was not performed, anywhere. The same
-        call again, as a new one. False: there is no time left."""
+        call again, as a new one. False: there is no time left; or it is one of several, which may have been performed;
+        or its transaction is over with it."""
         with self._mutex:
             pending = self._calls.get(number)
             if pending is None or not self.ready or time.monotonic() > pending.until:
+                return False
+            if len(pending.act.parts) > 1 or (pending.act.tran is not None and pending.act.tran.votes):
                 return False
             del self._calls[number]
             pending.sent = False

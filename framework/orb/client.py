@@ -104,6 +104,12 @@ class Orb(Ways):
         """``with orb.transaction():`` calls inside are done whole, or not at all (docs/transactions.md)."""
         return Transaction(self, self._home, timeout)
 
+    @property
+    def in_transaction(self) -> bool:
+        """Is this thread inside of such a block?"""
+        found = joined.get()
+        return found is not None and found.has(self._home)
+
     def _voted(self, timeout: float) -> Transaction:
         return Transaction(self, self._home, timeout, votes=True)
 

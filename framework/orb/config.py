@@ -107,12 +107,13 @@ class Config:
         self.group = group
         self.declarations: dict[ObjectName, Declaration] = {n: declaration(c) for n, c in classes.items()}
         placements = [
-            Placement(n, d.relation, on[n], classes[n].durable, issubclass(classes[n], Backed))
+            Placement(n, d.relation, on[n], classes[n].durable, _loose(classes[n]))
             for n, d in self.declarations.items()
         ]
         if TRAN in classes:
             raise BadRequest(f"objects.{TRAN}: the name of the object that knows about transactions; take another one")
-        self.directory = Directory(View(1, tuple(sorted(addresses))), [*placements, tran(list(addresses))])
+        lasting = any(p.durable and not p.loose for p in placements)
+        self.directory = Directory(View(1, tuple(sorted(addresses))), [*placements, tran(list(addresses), lasting)])
 
     def address(self, node: str) -> str:
         found = self.addresses.get(Node(node))
@@ -260,6 +261,10 @@ def check_options(where: str, cls: type[Object], options: Mapping[str, Any]) -> 
     except BadRequest as error:
         raise BadRequest(f"{where}: {error}") from None
     return options
+
+
+def _loose(cls: type[Object]) -> bool:
+    return not cls.transactions if issubclass(cls, Backed) else cls.durable
 
 
 def _class(where: str, target: str) -> type[Object]:

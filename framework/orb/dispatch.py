@@ -9,7 +9,10 @@ from framework.com.events import Completed, Deliver, Received, Safe, Settle, Sto
 from framework.errors import Aborted, OboError
 from framework.footprint import Footprint
 from framework.ids import Replica, Sid, object_of
+from framework.orb.backed.parts import Settling
+from framework.orb.backed.resident import BackedResident
 from framework.orb.backed.writing import Writing
+from framework.orb.durable.entries import Entry
 from framework.orb.messages import open_envelope
 from framework.orb.outcome import failure
 from framework.orb.own import METHODS
@@ -44,6 +47,7 @@ class Dispatch:
         self._tasks: set[asyncio.Task[None]] = set()
         self._undoing = Undoing(stage, self.deliver)
         self.undone: set[Sid] = set()  # when the life was over: of transactions that were not
+        self.doubtful: dict[Replica, list[Entry]] = {}  # the same, as it is on disk
 
     def start(self) -> None:
         """On the loop that all is performed on, or comes back to."""
@@ -59,7 +63,7 @@ class Dispatch:
 
     def deliver(self, effect: Deliver) -> None:
         """Start an instance; it answers with Completed."""
-        if effect.replica in self._closed and not _comes_back(effect):
+        if effect.replica in self._closed and not _comes_back(effect) and not self._has_kin(effect):
             self._late[effect.replica].append(effect)
             return
         if self._undoing.delays(effect):
@@ -84,6 +88,13 @@ class Dispatch:
             self._tasks.add(task)
             task.add_done_callback(self._ended)
 
+    def _has_kin(self, effect: Deliver) -> bool:
+        """Is something held there until the transaction is over that it is part of?"""
+        if effect.tran is None:
+            return False
+        held = self.residents[effect.replica].held.values()
+        return any((p.effect.tran or p.effect.request.invocation) == effect.tran for p in held)
+
     def read(self, at: Replica, footprint: Footprint, args: bytes, told: Callable[[bool, bytes], None]) -> None:
         """Perform a readonly method now, without order: between the steps of instances, not between instances.
         ``told`` hears in a later turn of the loop what came of it."""
@@ -93,9 +104,15 @@ class Dispatch:
     def settle(self, effect: Settle) -> None:
         """The transaction of an instance is over: it is kept, or taken back before anything else is performed there."""
         resident = self.residents[effect.replica]
+        if isinstance(resident, BackedResident):
+            for part in resident.settle(effect):
+                _changed(part, self._stage.loop.time())
+            return
         performance = resident.held.pop(effect.sid, None)
         if performance is None:
             return  # it has changed nothing
+        if self.journaling is not None:
+            self.journaling.settle(performance, effect.commit)
         if effect.commit:
             performance.settle(True)
             _changed(performance, self._stage.loop.time())
@@ -115,8 +132,13 @@ class Dispatch:
         if not task.cancelled() and task.exception() is not None:
             log.error("an instance could not be completed: a fault of the framework", exc_info=task.exception())
 
-    def _over(self, performance: Instance, completed: Completed) -> None:
+    def _over(self, performance: Instance | Settling, completed: Completed) -> None:
+        if isinstance(performance, Settling):
+            performance.resident.note_settled(performance)
+            return
         del self._running[completed.sid]
+        if isinstance(performance, Writing):
+            performance.resident.prepare(performance, completed)
         _count(performance, completed, self._stage.loop.time())
         if isinstance(performance, Writing):
             performance.resident.take_note(performance, completed)
@@ -149,7 +171,7 @@ class Dispatch:
 
     def look(self, at: Replica) -> None:
         """Something is over there."""
-        if at not in self._closed or self.changing(at) or self.residents[at].waits:
+        if at not in self._closed or self.changing(at) or self.residents[at].waits or self.residents[at].held:
             return
         if not (self.journaling and self.journaling.waits(at)):
             self._open(at, True)
@@ -197,9 +219,13 @@ class Dispatch:
             while resident.held:  # nobody knows what becomes of it: it is not in the state that is left
                 sid, performance = resident.held.popitem()
                 self.undone.add(sid)
+                if performance.noted is not None:
+                    self.doubtful.setdefault(sid.replica, []).insert(0, performance.noted)
                 self._undoing.begin(performance)
         done = []
         for one, completed in self._stage.close():
+            if isinstance(one, Settling):
+                continue
             del self._running[completed.sid]
             if isinstance(one, Writing):
                 continue  # its batch is rolled back

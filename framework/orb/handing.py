@@ -12,19 +12,25 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mappi
 from contextlib import aclosing
 from typing import Any
 
+import msgspec
+
 from framework.com.core import Com
+from framework.com.event import Doubt
 from framework.com.events import Again, Give, Snapshot, Take
+from framework.com.lasting import merged, told_in
 from framework.com.messages import Request
 from framework.com.view import NOBODY
 from framework.errors import OboError, Unavailable
-from framework.ids import Node, Replica, node_of, object_of, replica
+from framework.ids import TRAN, Node, Replica, node_of, object_of, replica
 from framework.net.peers import Empty, Peers
 from framework.net.wire.com_pb2 import FetchChunk, FetchWish
+from framework.orb.backed.recalled import InStore
 from framework.orb.backed.resident import BackedResident
-from framework.orb.backed.stores import InStore
+from framework.orb.doubting import Doubting
 from framework.orb.durable.journaling import Journaling
 from framework.orb.held import Held, Luggage, Stored, packed, unpacked
 from framework.orb.moving import Donor, Fetcher, capture
+from framework.orb.moving.captures import Capture
 from framework.orb.performance import Resident
 from framework.orb.recent import Recent
 from framework.orb.tracing import Tracing
@@ -41,7 +47,7 @@ class Handing:
         com: Com,
         residents: Mapping[Replica, Resident],
         peers: Peers,
-        feed: Callable[[Give | Take | Again], None],
+        feed: Callable[[Give | Take | Again | Doubt], None],
         tracing: Tracing | None,
         held: dict[Replica, Held],
         journaling: Journaling | None = None,
@@ -61,6 +67,8 @@ class Handing:
         self._tasks: dict[Replica, asyncio.Task[None]] = {}
         self._plans: dict[Replica, Replica | None] = {}  # what each of them is after: None is any donor
         self._adopting: set[Replica] = set()
+        self.doubting = Doubting(held, feed)
+        self._asking: set[asyncio.Task[None]] = set()
 
     def begin(self) -> None:
         """A life begins: its replicas get their states."""
@@ -84,6 +92,9 @@ class Handing:
     def close(self) -> None:
         for task in self._tasks.values():
             task.cancel()
+        for asking in self._asking:
+            asking.cancel()
+        self.doubting.close()
         self._donor.close()
         self._keeper.close()
 
@@ -103,9 +114,16 @@ class Handing:
         ticket = self._tracing.ticket(effect.replica) if self._tracing is not None else ""
         life = self._com.lives.view.life(effect.to) or 0
         resident = self._residents[effect.replica]
-        luggage, taken = packed(effect.part, resident.changes, resident.history), capture(resident.object)
-        self._donor.offer(effect.replica, effect.to, luggage, taken, ticket, life)
-        log.info("%s gives its state to %s", effect.replica, effect.to)
+        luggage = packed(effect.part, resident.changes, resident.history)
+
+        def offer(taken: Capture) -> None:
+            self._donor.offer(effect.replica, effect.to, luggage, taken, ticket, life)
+            log.info("%s gives its state to %s", effect.replica, effect.to)
+
+        if isinstance(resident, BackedResident):
+            resident.moment(offer)  # what was committed a moment ago is not in its store yet
+        else:
+            offer(capture(resident.object))
 
     def _offer_held(self, mine: Replica, to: Node, life: int) -> None:
         held = self._held[mine]
@@ -117,6 +135,8 @@ class Handing:
         mine = Replica(wish.replica)
         if wish.held and not wish.done and mine not in self._held:
             raise Empty(f"{mine} holds no state of an earlier life")
+        if wish.held and not wish.done:
+            self.doubting.check_whole(mine)
         if not wish.held and not wish.done and mine in self._com.unready:
             if mine in self._adopting or any(j["replica"] == mine and j["bytes"] for j in self._fetcher.status()):
                 raise Unavailable(f"{mine} is about to get its own state")
@@ -169,6 +189,8 @@ class Handing:
         fetched = await self._fetcher.fetch(mine, donors, held=source is not None)
         try:
             luggage = unpacked(fetched.part, mine)
+            if source is not None and object_of(mine) == TRAN:
+                luggage = await self._with_others(mine, node_of(source), luggage)
             await self._adopt(mine, fetched.chunks(), source)
             self._take(mine, fetched.ticket, luggage)
         finally:
@@ -183,6 +205,10 @@ class Handing:
         held = self._held.get(mine)
         if held is None:
             raise Unavailable(f"the group waits for what {mine} holds, but it holds nothing")
+        self.doubting.check_whole(mine)
+        luggage = Luggage(held.part, held.holding.performed, kept=held.kept)
+        if object_of(mine) == TRAN:
+            luggage = await self._with_others(mine, self._com.node, luggage)
         if isinstance(held.spool, InStore):  # it is where it belongs
             held.spool.check()
             self._check_wanted(mine, mine)
@@ -190,9 +216,25 @@ class Handing:
             await self._adopt(mine, held.spool.chunks(), mine)
         self._held.pop(mine)
         self._residents[mine].recent = Recent(held.done, asyncio.get_running_loop().time())
-        self._take(mine, held.ticket, Luggage(held.part, held.holding.performed), held.on_disk)
+        self._take(mine, held.ticket, luggage, held.on_disk and luggage.part == held.part)
         held.spool.close()
         log.warning("%s goes on with the state that it had in view %d", mine, held.holding.version)
+
+    async def _with_others(self, mine: Replica, source: Node, luggage: Luggage) -> Luggage:
+        """The tran that begins knows all outcomes that any member has on disk (framework.com.lasting)."""
+        parts = [luggage.part]
+        for node in self._com.lives.view.members:
+            if node == self._com.node and node != source and mine in self._held:
+                parts.append(self._held[mine].part)
+            elif node not in (source, self._com.node):
+                found = await self._fetcher.luggage(mine, node)
+                if found is not None:
+                    parts.append(unpacked(found, mine).part)
+        if len(parts) == 1:
+            return luggage
+        part = merged([p for p in parts if p])
+        kept = tuple(sorted(str(i) for i in told_in(part) - told_in(luggage.part)))
+        return msgspec.structs.replace(luggage, part=part, kept=kept)
 
     async def _adopt(self, mine: Replica, chunks: Iterable[bytes], source: Replica | None) -> None:
         resident = self._residents[mine]
@@ -216,7 +258,7 @@ class Handing:
 
     def _take(self, mine: Replica, ticket: str, luggage: Luggage, on_disk: bool = False) -> None:
         if self._tracing is not None:
-            self._tracing.adopt(mine, ticket)
+            self._tracing.adopt(mine, ticket, luggage.kept)
         resident = self._residents[mine]
         resident.changes, resident.history = luggage.changes, luggage.history
         if isinstance(resident, BackedResident):
@@ -231,6 +273,10 @@ class Handing:
         if held is not None:
             held.spool.close()
             asyncio.get_running_loop().call_soon(self._send_again, mine, held.done)
+            if held.doubt:
+                asking = asyncio.ensure_future(self._send_committed(mine, held))
+                self._asking.add(asking)
+                asking.add_done_callback(self._asking.discard)
 
     def _has(self, mine: Replica) -> None:
         if self._journaling is not None:
@@ -245,6 +291,11 @@ class Handing:
                     self._feed(Again(request))
         except OboError as error:
             log.error("%s cannot send again what it had performed in an earlier life: %s", mine, error)
+
+    async def _send_committed(self, mine: Replica, held: Held) -> None:
+        """The same of what was in doubt: it counts if others have committed it."""
+        keep = await self.doubting.ask(mine, held.doubt, False)
+        self._send_again(mine, [request for request in held.doubtful if request.invocation in keep])
 
     async def _begin_anew(self, mine: Replica) -> None:
         if isinstance(self._residents[mine], BackedResident):

@@ -4,7 +4,7 @@ Nobody uses it as long as another member has a state of the object. If nobody ha
 is the best, and one replica begins with it (framework.com.view, ``Directory.seeds``).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Protocol
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from framework.com.messages import Request
 from framework.com.view import Holding
 from framework.errors import BadMessage
+from framework.ids import Invocation
 from framework.orb.moving.captures import Capture
 from framework.orb.moving.spool import Spool, framed
 
@@ -22,6 +23,7 @@ class Luggage(msgspec.Struct, array_like=True, frozen=True):
     part: bytes  # of the com layer
     changes: int  # requests that are in it, without those that only read
     history: int = 0  # which: see Resident. A state that goes on after nobody had one begins anew
+    kept: tuple[str, ...] = ()  # for the trace: in it, beside what its ticket says
 
 
 class Chunks(Protocol):
@@ -39,10 +41,17 @@ class Held(msgspec.Struct):
     spool: Chunks  # of the state
     done: tuple[Request, ...]  # what was performed last, in this order
     on_disk: bool = False  # the journal of this replica has just this
+    #: Performed for transactions of which nothing else is known: (invocation, transaction). They are not in the state.
+    doubt: tuple[tuple[Invocation, Invocation], ...] = ()
+    #: In a thread: the same with these of them in the state, and without the others.
+    resolve: "Callable[[Collection[Invocation]], Held] | None" = None
+    doubtful: tuple[Request, ...] = ()  # the requests of those in doubt
+    committed: tuple[Invocation, ...] = ()  # transactions that were committed, as is on disk
+    kept: tuple[str, ...] = ()  # for the trace: what is in the state beside that of its ticket
 
     @property
     def luggage(self) -> bytes:
-        return packed(self.part, self.holding.performed)
+        return packed(self.part, self.holding.performed, kept=self.kept)
 
 
 class Stored:
@@ -58,8 +67,8 @@ class Stored:
         pass
 
 
-def packed(part: bytes, changes: int, history: int = 0) -> bytes:
-    return msgspec.msgpack.encode(Luggage(part, changes, history))
+def packed(part: bytes, changes: int, history: int = 0, kept: tuple[str, ...] = ()) -> bytes:
+    return msgspec.msgpack.encode(Luggage(part, changes, history, kept))
 
 
 def unpacked(data: bytes, whose: str) -> Luggage:

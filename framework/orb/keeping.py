@@ -14,6 +14,7 @@ from framework.com.instance import Instance
 from framework.com.view import Holding
 from framework.ids import Replica
 from framework.orb.backed.resident import BackedResident
+from framework.orb.durable.restore import doubtful
 from framework.orb.held import Held, spooled
 from framework.orb.moving import capture
 
@@ -97,5 +98,6 @@ async def keep(life: "Life", remains: dict[Replica, Remains]) -> dict[Replica, H
         except Exception as error:  # of a class that writes states in its own way, too
             log.error("the state of %s is not kept: %s", replica, error)
             continue
-        held[replica] = Held(left.holding, left.part, left.ticket, spool, resident.recent.requests())
+        whole = Held(left.holding, left.part, left.ticket, spool, resident.recent.requests())
+        held[replica] = doubtful(replica, type(resident.object), whole, life.dispatch.doubtful.get(replica, ()))
     return held

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from framework.com.core import Com
+from framework.com.event import Decided, Resolved
 from framework.com.events import (
     Accepted,
     AnyEffect,
@@ -39,10 +40,10 @@ from framework.orb import keeping
 from framework.orb.backed.resident import BackedResident
 from framework.orb.dispatch import Dispatch
 from framework.orb.durable.journaling import Journaling
+from framework.orb.durable.outcomes import Tran
 from framework.orb.explain import Explainer
 from framework.orb.handing import Handing
 from framework.orb.keeping import Remains
-from framework.orb.own import Tran
 from framework.orb.performance import Resident
 from framework.orb.stage import Stage
 from framework.orb.tracing import Tracing
@@ -98,6 +99,8 @@ class Life:
             Transmit: lambda e: lines[e.peer].transmit(e.data),
             Deliver: self._deliver,
             Settle: self.dispatch.settle,
+            Decided: self._decided,
+            Resolved: self.handing.doubting.resolved,
             Stop: self.dispatch.cancel,
             Received: self._received,
             Accepted: lambda e: node.asker(e.client).accepted(e),
@@ -197,6 +200,10 @@ class Life:
         if self.tracing is not None:
             self.tracing.effect(out)
         self.node.out(out.why)
+
+    def _decided(self, effect: Decided) -> None:
+        assert self.journaling is not None
+        self.journaling.decided(effect)
 
     def _deliver(self, effect: Deliver) -> None:
         if effect.replica != self._tran:

@@ -19,6 +19,7 @@ from framework.com.core import Com
 from framework.com.entry import Entry
 from framework.com.host import Host
 from framework.com.link import Link
+from framework.com.tran_known import known
 from framework.declare import Declaration, Method
 from framework.declare.signature import Parameter
 from framework.ids import Node, node_of
@@ -156,7 +157,7 @@ def _transactions(com: Com, now: float) -> list[dict[str, Any]]:
             "holds": [f"{k.host.replica} {k.instance.entry.footprint}" for k in com.trans.held.get(name, [])[:MOST]],
             "waits_for": waits.get(str(name), []),
         }
-        for name, how in islice(com.trans.known().items(), MOST)
+        for name, how in islice(known(com.trans).items(), MOST)
     ]
 
 

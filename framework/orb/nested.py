@@ -129,6 +129,7 @@ class NestedCalls:
             if not performance.resident.takes_part:
                 raise BadRequest(f"{performance.method.where}: its object takes no part in transactions")
             performance.stage.naming.check_undoable(Act("sync", asks, None, None, True, None))
+        self._note(_SENT)
 
     def _submit(self, act: Act) -> tuple[int, Submit]:
         self.performance.check_wanted()

@@ -104,6 +104,8 @@ class Reply:
             found = _failure.decode(body)
         except msgspec.DecodeError:
             return RemoteError(f"{self.replica}: {body!r:.200}")
+        if found.error == errors.Outdated.__name__:
+            return errors.Outdated(f"{self.replica}: {found.text}")
         error = RemoteError(f"{found.error}: {found.text}")
         error.add_note(f"raised at {self.replica}:\n{found.traceback.rstrip()}")
         return error

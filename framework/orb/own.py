@@ -1,23 +1,16 @@
-"""What the framework has of its own kind: an object of each node, and methods of each object.
-
-Two methods that every object has for the framework itself: replicas tell what they are, and hear that they differ.
+"""Two methods that every object has for the framework itself: replicas tell what they are, and hear that they differ.
 
 They conflict with nothing, so nobody waits for them. Clients cannot call them (guard.py).
 """
 
 from typing import Final
 
-from framework.declare import Method, Object, Parameter
+from framework.declare import Method, Parameter
 from framework.declare.marks import Mark
 
 PREFIX: Final = "obo."
 TELL: Final = "obo.tell"  # (seconds) -> what it is at moments of this time: (what was performed, fingerprint)
 DIFFERS: Final = "obo.differs"  # (why) -> does it leave, to come back with a fresh state?
-
-
-class Tran(Object):
-    """The object whose instances are transactions: what it knows is in the com layer (framework/com/tran.py)."""
-
 
 Sample = tuple[int, str]
 

@@ -13,7 +13,7 @@ from framework.declare.environment import CURRENT
 from framework.errors import Aborted
 from framework.ids import Invocation, Replica, Sid
 from framework.orb.blocked import Watched
-from framework.orb.durable.entries import Seen
+from framework.orb.durable.entries import Entry, Seen
 from framework.orb.given import Given
 from framework.orb.messages import Envelope
 from framework.orb.nested import NestedAsyncOrb, NestedCalls, NestedOrb
@@ -46,6 +46,7 @@ class Instance(Protocol):
     method: Method
     began: float
     cancelled: bool
+    noted: Entry | None  # what is on disk of it, if its transaction has to be over first
 
     @property
     def resident(self) -> "Resident": ...
@@ -135,6 +136,7 @@ class Performance(Given):
         self.cancelled = False  # nobody waits for it any more
         self.ended = False  # nothing of it goes on
         self.dependents = False  # it has called somebody who is
+        self.noted: Entry | None = None
         self._task: asyncio.Task[Any] | None = None  # from its first step on
         self._follows = stage.journal.position(effect.replica) if stage.journal and resident.durable else 0
         self._undo = None if method.readonly else Undo(resident.tracker)

@@ -13,6 +13,7 @@ from framework.orb.short import Shorts
 from framework.orb.turn import Body, Lane, Turn
 
 if TYPE_CHECKING:
+    from framework.orb.backed.parts import Settling
     from framework.orb.performance import Instance, Written
 
 LOOK = 0.005  # seconds after which one that waits for its turn looks whether the other is blocked
@@ -33,15 +34,15 @@ class Stage:
         self.there = there
         self.loop: asyncio.AbstractEventLoop  # from start on
         self.journal: Written | None = None
-        self.over: Callable[[Instance, Completed], None]  # on the loop: an instance has been performed
-        self._done: deque[tuple[Instance, Completed]] = deque()
+        self.over: Callable[[Instance | Settling, Completed], None]  # on the loop: it has been performed
+        self._done: deque[tuple[Instance | Settling, Completed]] = deque()
         self._rung = False
         self._crowded: set[Turn | Lane] = set()
         self._entered: set[Turn | Lane] = set()
         self.shorts = Shorts()
         self.stopped = False
 
-    def done(self, performance: "Instance", completed: Completed) -> None:
+    def done(self, performance: "Instance | Settling", completed: Completed) -> None:
         """From any thread. What many threads have done meanwhile goes to the com layer in one go."""
         self._done.append((performance, completed))
         if not self._rung and not self.stopped:
@@ -54,7 +55,7 @@ class Stage:
         for _ in range(0 if self.stopped else len(done)):
             self.over(*done.popleft())
 
-    def close(self) -> list[tuple["Instance", Completed]]:
+    def close(self) -> list[tuple["Instance | Settling", Completed]]:
         """On the loop: the life is over. What was done, and nobody has heard of yet."""
         self.stopped = True
         done = list(self._done)

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from framework.com.events import AnyEffect, Ended
+from framework.com.events import AnyEffect, Ended, Prepared
 from framework.com.view import Directory
 from framework.ids import Node, Replica, Sid
 from framework.trace.digest import digest
@@ -27,7 +27,7 @@ class Tracing:
                 old.unlink()
         self._file = (directory_path / file_name(node, life)).open("wb", buffering=0)
         self._put(line(header(node, directory)))
-        self._early: set[Sid] = set()
+        self._early: dict[Sid, type[Ended | Prepared]] = {}
         self._recorder = Recorder(node, directory.view.version, self._write, life)
 
     def _write(self, record: Record) -> None:
@@ -40,14 +40,13 @@ class Tracing:
         while len(data) > (written := self._file.write(data)):
             data = data[written:]
 
-    def early(self, ended: Ended) -> None:
+    def early(self, ended: Ended | Prepared) -> None:
         """An instance has ended and goes to disk: this stands in the trace before it is there, and not once more."""
-        self._early.add(ended.sid)
+        self._early[ended.sid] = type(ended)
         self._recorder.effect(ended, _now())
 
     def effect(self, effect: AnyEffect) -> None:
-        if type(effect) is Ended and effect.sid in self._early:
-            self._early.remove(effect.sid)
+        if isinstance(effect, Ended | Prepared) and self._early.pop(effect.sid, None) is type(effect):
             return
         self._recorder.effect(effect, _now())
 
@@ -55,9 +54,9 @@ class Tracing:
         """Of the state that a Snapshot takes, right after its record."""
         return self._recorder.ticket(replica)
 
-    def adopt(self, replica: Replica, ticket: str) -> None:
+    def adopt(self, replica: Replica, ticket: str, kept: tuple[str, ...] = ()) -> None:
         """A replica has its state; before the Take that lets its requests begin."""
-        self._recorder.adopt(_now(), replica, ticket)
+        self._recorder.adopt(_now(), replica, ticket, kept)
 
     def stop(self, states: list[tuple[Replica, dict[str, Any], int]], still: list[str]) -> None:
         now = _now()

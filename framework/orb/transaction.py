@@ -84,6 +84,10 @@ class _Transaction(Joined):
         timeout = left if act.timeout is None else min(act.timeout, left)
         return msgspec.structs.replace(act, tran=Part(self._number, left, votes=self._votes), timeout=timeout)
 
+    def has(self, calling: Calling) -> bool:
+        """Do calls of this client belong to it?"""
+        return calling is self._calling and not self._over
+
     def _enter(self) -> None:
         if self._token is not None or self._over:
             raise BadRequest("a transaction is used once")

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from framework.com.events import Accepted, Collect, Completed, Decide, Deliver, Received, Settle, Stop, Submit
 from framework.com.view import OUTCOMES, Placement, tran
 from framework.errors import OboError
+from framework.footprint import Footprint
 from framework.ids import TRAN, Node, Replica, Sid, node_of, object_of, replica
 from framework.sim.ledger import Ledger
 from framework.sim.node import Performer, SimNode, State
@@ -140,6 +141,17 @@ class Actors(Performer):
         state = self.ledgers[replica].without(lambda i: any(i == r or i.startswith(f"{r}.") for r in running))
         return state, state.performed
 
+    def more(self, state: State, other: State) -> list[tuple[str, Footprint]]:
+        assert isinstance(state, Ledger) and isinstance(other, Ledger)
+        return other.beyond(state)
+
+    def again(self, replica: Replica, state: State, more: Collection[tuple[str, Footprint]]) -> State:
+        assert isinstance(state, Ledger)
+        state = state.copy()
+        for invocation, footprint in more:
+            state.commit(invocation, footprint)
+        return state
+
     def adopt(self, replica: Replica, state: State) -> None:
         assert isinstance(state, Ledger)
         self.ledgers[replica] = state.copy()
@@ -161,4 +173,5 @@ def placements(program: Program) -> list[Placement]:
         Placement(o.name, o.relation, [r.partition("@")[2] for r in o.replicas], program.durable(o.name))
         for o in program.objects
     ]
-    return [*objects, tran(program.nodes)] if program.shape.transactions else objects
+    lasting = any(p.durable for p in objects)
+    return [*objects, tran(program.nodes, lasting)] if program.shape.transactions else objects

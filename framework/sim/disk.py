@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from framework.com.events import Safe
-from framework.com.handed import Part
+from framework.com.handed import Part, Told
+from framework.com.messages import Request
+from framework.footprint import Footprint
 from framework.ids import Invocation, Replica, Sid, object_of
 
 if TYPE_CHECKING:
@@ -22,13 +24,24 @@ if TYPE_CHECKING:
 LONGEST = (2.0, 10.0, 60.0)  # that a sync takes, in one world or another; a message takes 1 to 10
 
 
+class Promise(msgspec.Struct, frozen=True):
+    """What an instance did for a transaction that is not over."""
+
+    invocation: Invocation
+    tran: Invocation
+    footprint: Footprint
+    request: Request
+    told: Told
+
+
 class Noted(msgspec.Struct, frozen=True):
-    """An instance that has ended."""
+    """An instance that has ended; or has been performed for a transaction, if there is a promise."""
 
     replica: Replica
     sid: Sid
     invocation: str
     ticket: str  # of the state with it
+    promise: Promise | None = None
 
 
 class Disk:
@@ -42,6 +55,8 @@ class Disk:
         self._noted = self._written = 0  # of this process, in all
         self._then: list[tuple[int, Callable[[], None]]] = []
         self._tickets: dict[Replica, str] = {}
+        self._promised: dict[Replica, dict[Sid, Promise]] = {}  # performed, and not known to be over
+        self._doubtful: dict[Replica, dict[Sid, Promise]] = {}  # the same, as far as the disk knows
 
     def keeps(self, replica: Replica) -> bool:
         return self._node.world.directory.find(object_of(replica)).durable
@@ -50,23 +65,37 @@ class Disk:
         """A replica has its state, and it is there."""
         self._tickets[replica] = ticket
         self._ended[replica] = []
+        self._promised[replica], self._doubtful[replica] = {}, {}
 
     def note(self, noted: Noted, unsafe: bool) -> None:
-        """It has ended; what is ``unsafe`` is written down."""
+        """It has ended; what is ``unsafe`` is written down. So is what has become of a promise."""
         if not self.keeps(noted.replica):
             return
         self._ended[noted.replica].append(noted)
-        if unsafe:
-            self._noted += 1
-            self._pending.append(noted)
-            self._go_on()
+        if self._promised[noted.replica].pop(noted.sid, None) is not None or unsafe:
+            self._write(noted)
+
+    def promise(self, noted: Noted) -> None:
+        """It has been performed, and will be settled when it ends."""
+        assert noted.promise is not None
+        self._promised[noted.replica][noted.sid] = noted.promise
+        self._write(noted)
+
+    def promised(self, replica: Replica) -> list[Promise]:
+        return list(self._promised[replica].values())
+
+    def _write(self, noted: Noted) -> None:
+        self._noted += 1
+        self._pending.append(noted)
+        self._go_on()
 
     def waits(self, replica: Replica) -> bool:
         return any(noted.replica == replica for noted in self._pending)
 
-    def found(self, replica: Replica) -> tuple[str, list[str]]:
-        """The ticket of the state that is there, and what has ended since and is not in it."""
-        return self._tickets[replica], [noted.invocation for noted in self._ended[replica]]
+    def found(self, replica: Replica) -> tuple[str, list[str], list[Promise]]:
+        """The ticket of the state that is there, what has ended since and is not in it, and what is in doubt."""
+        lost = [noted.invocation for noted in self._ended[replica]]
+        return self._tickets[replica], lost, list(self._doubtful[replica].values())
 
     def when_written(self, replica: Replica, act: Callable[[], None]) -> None:
         """When all that has ended there is on disk."""
@@ -99,6 +128,10 @@ class Disk:
         self._written += count
         self._writing = 0
         for noted in done:
+            if noted.promise is not None:
+                self._doubtful[noted.replica][noted.sid] = noted.promise
+                continue
+            self._doubtful[noted.replica].pop(noted.sid, None)
             ended = self._ended[noted.replica]
             del ended[: ended.index(noted) + 1]
             self._tickets[noted.replica] = noted.ticket
@@ -123,6 +156,15 @@ def without(part: bytes, lost: Collection[str]) -> bytes:
         running=(*kept.running, *[t.invocation for t in kept.replies if _is_root(t.invocation, lost)]),
     )
     return msgspec.msgpack.encode(msgspec.structs.replace(read, replies=left))
+
+
+def with_told(part: bytes, told: Collection[Told]) -> bytes:
+    """What the com layer knew of a replica, and that these were performed there."""
+    read = msgspec.msgpack.decode(part, type=Part)
+    kept, names = read.replies, {t.invocation for t in told}
+    running = tuple([i for i in kept.running if i not in names])
+    more = msgspec.structs.replace(kept, replies=(*kept.replies, *told), running=running)
+    return msgspec.msgpack.encode(msgspec.structs.replace(read, replies=more))
 
 
 def within(invocation: Invocation, lost: Collection[str]) -> bool:

@@ -49,5 +49,10 @@ class Ledger:
                 other.commit(invocation, footprint)
         return other
 
+    def beyond(self, other: "Ledger") -> list[tuple[str, Footprint]]:
+        """What is in it and not in the other one."""
+        there = {invocation for invocation, _ in other._committed}
+        return [(invocation, footprint) for invocation, footprint in self._committed if invocation not in there]
+
     def digest(self) -> str:
         return f"{self._sum:016x}"

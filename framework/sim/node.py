@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from framework.com.core import Com
+from framework.com.event import Doubt, Resolved
 from framework.com.events import (
     Accepted,
     AnyEffect,
     AnyEvent,
     Arrived,
     Collect,
+    Completed,
     Decide,
     Deliver,
     Depart,
@@ -27,6 +29,7 @@ from framework.com.events import (
     Isolated,
     Out,
     Received,
+    Safe,
     Settle,
     Snapshot,
     Stop,
@@ -37,13 +40,15 @@ from framework.com.events import (
     Wake,
     Writable,
 )
+from framework.com.handed import Told
 from framework.com.messages import Request
 from framework.com.outsider import Admitted, Outsider
 from framework.com.view import Directory, Holding, View
 from framework.com.words import Decision
 from framework.errors import BadRequest, Unavailable
-from framework.ids import Node, Replica, Sid
-from framework.sim.disk import Disk, Noted, within, without
+from framework.footprint import Footprint
+from framework.ids import Node, Replica, Sid, object_of
+from framework.sim.disk import Disk, Noted, Promise, with_told, within, without
 from framework.trace.files import Trace
 from framework.trace.recorder import Recorder, header
 
@@ -102,6 +107,14 @@ class Performer:
         requests are in it."""
         raise BadRequest(f"{type(self).__name__} cannot copy states")
 
+    def more(self, state: State, other: State) -> list[tuple[str, Footprint]]:
+        """What is in another state and not in this one."""
+        raise BadRequest(f"{type(self).__name__} cannot copy states")
+
+    def again(self, replica: Replica, state: State, more: Collection[tuple[str, Footprint]]) -> State:
+        """A state, with what these invocations did on top."""
+        raise BadRequest(f"{type(self).__name__} cannot copy states")
+
     def adopt(self, replica: Replica, state: State) -> None:
         """What ``copy`` gave becomes the state of another replica."""
         raise BadRequest(f"{type(self).__name__} cannot copy states")
@@ -115,6 +128,8 @@ class Held(msgspec.Struct):
     part: bytes
     ticket: str
     done: list[Request]  # what was performed in that life, in this order
+    doubt: list[Promise] = []  # for transactions of which nobody here knows what became of them: not in the state
+    kept: tuple[str, ...] = ()  # such that were committed: they are in the state now
 
 
 class SimNode:
@@ -196,13 +211,15 @@ class SimNode:
             undone += [str(invocation) for invocation in self.com.trans.held_at(replica)]
             done = [request for at, request in self._done if at == replica]
             part, ticket = self.com.handover.keep(replica), self.recorder.ticket(replica)
+            doubt = self.disk.promised(replica)
             if crashed:
-                ticket, lost = self.disk.found(replica)
+                ticket, lost, doubt = self.disk.found(replica)
+                lost += [str(promise.invocation) for promise in doubt]
                 undone += lost
                 part = without(part, lost)
                 done = [request for request in done if not within(request.invocation, lost)]
             state, performed = self.world.performer.hold(replica, undone)
-            self.held[replica] = Held(Holding(replica, self.view.version, performed), state, part, ticket, done)
+            self.held[replica] = Held(Holding(replica, self.view.version, performed), state, part, ticket, done, doubt)
 
     def crash(self) -> None:
         """Nothing is left of it but what is on disk, and what is on its way to it is lost."""
@@ -271,6 +288,8 @@ class SimNode:
             self._woken.discard(event.peer)
             if event.peer not in com.links:  # it has left meanwhile
                 return
+        if type(event) is Completed:
+            self._prepare(com, event)
         if type(event) is Take and not self.world.transfers.adopt(self, com, event):
             return
         try:
@@ -324,6 +343,8 @@ class SimNode:
             world.performer.accepted(self, effect)
         elif type(effect) is Snapshot:
             world.transfers.send(self, effect)
+        elif type(effect) is Resolved:
+            self._resolved(effect)
         elif type(effect) is Installed:
             self.view = effect.view
             world.transfers.sow(self)
@@ -339,6 +360,41 @@ class SimNode:
         assert self.com is not None
         noted = Noted(effect.replica, effect.sid, str(effect.invocation), self.recorder.ticket(effect.replica))
         self.disk.note(noted, effect.sid in self.com.hosts[effect.replica].answers.unsafe)
+
+    def _prepare(self, com: Com, event: Completed) -> None:
+        """What a durable replica did for a transaction is written down when it has been performed."""
+        instance = com.instances.get(event.sid)
+        if instance is None or event.safe:
+            return
+        name = instance.entry.tran or (instance.invocation if instance.dependents else None)
+        request, replica = instance.entry.request, event.sid.replica
+        if name is None or request is None:
+            return
+        if instance.entry.footprint.readonly or not event.ok:
+            self.disk.when_written(replica, lambda: self.step(Safe((event.sid,))))
+            return
+        context = instance.leaves(com.known) if instance.acted else instance.base + request.context + instance.siblings
+        others = tuple([c for c in context if object_of(c[0]) != object_of(replica)])
+        joins = instance.joins.wire()
+        told = Told(instance.invocation, "ok", event.body, event.output, others, others, joins, request.copies)
+        promise = Promise(instance.invocation, name, instance.entry.footprint, request, told)
+        self.disk.promise(Noted(replica, event.sid, str(instance.invocation), "", promise))
+
+    def ask_for(self, held: Held, decide: bool) -> None:
+        """What became of the transactions in doubt? They will be ``_resolved``."""
+        parts = tuple([(promise.invocation, promise.tran) for promise in held.doubt])
+        self.step(Doubt(held.holding.replica, parts, decide))
+
+    def _resolved(self, effect: Resolved) -> None:
+        held = self.held.get(effect.replica)
+        if held is not None:
+            kept = [p for p in held.doubt if p.invocation in effect.keep]
+            more = [(str(p.invocation), p.footprint) for p in kept]
+            held.state = self.world.performer.again(effect.replica, held.state, more)
+            held.part = with_told(held.part, [p.told for p in kept])
+            held.kept = tuple([str(p.invocation) for p in kept])
+            held.done, held.doubt = [*held.done, *[p.request for p in kept]], []
+        self.world.transfers.resolved(self, effect)
 
 
 def _life(view: View, node: Node) -> int:

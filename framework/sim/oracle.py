@@ -374,12 +374,27 @@ class Oracle(Replay):
             for p in donor.own
             if p.ended is not None and p.ended.i <= i and not any(self.within(p.invocation, r) for r in running)
         ]
+        taken += self._kept(r, place.object)
         place.history, place.torn = donor.history, donor.torn
         place.adopted = len(taken)
         place.performed = taken
         place.by_invocation = {p.invocation: p for p in taken}
         for p in taken:
             place.delivered |= self.of_invocation[p.invocation]
+        if place.object == TRAN and TRAN in self.fallen:
+            oracle_tran.remember(self, place)
+
+    def _kept(self, r: Record, name: str) -> list[Performed]:
+        """What is in the state beside that of its ticket: it had been performed, and its transaction was committed when
+        the state was adopted; or another replica of tran had performed it."""
+        found = {}
+        for place in self.places.values():
+            for p in place.own if place.object == name else ():
+                if p.invocation in r.open and (p.invocation not in found or p.ended is not None):
+                    found[p.invocation] = p
+        for unknown in [i for i in r.open if i not in found]:
+            self.blame("A1", f"{r.node} record {r.i}: {r.replica} adopted {unknown}, which nobody has performed")
+        return [oracle_tran.settled(found[i], r) for i in r.open if i in found]
 
     def _has_a_state(self, place: Place, version: int) -> bool:
         """Does another replica of this object in this view have one?"""

@@ -14,6 +14,9 @@ instantiation). So is each call of a client outside of a transaction.
 """
 
 from collections.abc import Sequence
+from copy import copy
+
+from msgspec import structs
 
 from framework.sim.verdict import Facts, Performed, Place
 from framework.trace.record import Record
@@ -22,18 +25,26 @@ TRAN = "tran"
 
 
 def judge(run: Facts) -> None:
-    if TRAN not in run.objects or any(version > 1 and run.views.formed(version) for version in run.views.members):
+    if TRAN not in run.objects or (_all_lost(run) and not run.objects[TRAN].durable):
         return  # all nodes were lost at once, and with them what was decided
     _one_outcome(run)
     _atomic(run)
-    _isolated(run)
+    if run.is_over():
+        _told(run)
+    if not _all_lost(run):
+        _isolated(run)
+
+
+def _all_lost(run: Facts) -> bool:
+    return TRAN in run.fallen or any(version > 1 and run.views.formed(version) for version in run.views.members)
 
 
 def _one_outcome(run: Facts) -> None:
+    """Where all replicas of tran were lost at once, only what is on a disk counts: what those have that came after."""
     found: dict[str, tuple[bool, str]] = {}
     here: dict[str, set[str]] = {place.name: set() for place in run.places.values()}
     for place in run.places.values():
-        for instance in place.performed if place.object == TRAN else ():
+        for instance in place.performed if place.object == TRAN and (place.final or not _all_lost(run)) else ():
             name, commit = outcome(run, place, instance) or ("", False)
             if not name or name in here[place.name]:
                 continue  # it is known here
@@ -91,8 +102,39 @@ def _word(commit: bool) -> str:
 
 
 def _judged(run: Facts) -> list[Place]:
-    """Not those of objects that were lost: what somebody still held of them is not of one moment with others."""
-    return [p for p in run.places.values() if p.object != TRAN and p.object not in run.fallen]
+    """Not those of objects that were lost: what somebody still held of them is not of one moment with others. Unless
+    they are durable: then in the end it is."""
+    return [p for p in run.places.values() if p.object != TRAN and _is_judged(run, p)]
+
+
+def _is_judged(run: Facts, place: Place) -> bool:
+    lost = _all_lost(run) or place.object in run.fallen
+    return not lost or (place.final and run.objects[place.object].durable and run.objects[TRAN].durable)
+
+
+def _told(run: Facts) -> None:
+    """What the caller of a root was told is so: all that belongs to it is committed, whoever crashes."""
+    for group, name in run.acknowledged:
+        root = group.invocations[name]
+        parts = {part for part in run.parts_of.get(root, ()) if run.kinds.get(part) != "oneway"}
+        if not group.tran and parts and run.outcomes.get(root) is not True:
+            run.blame("T2", f"{root} was acknowledged by a majority of {name}, and is not committed")
+
+
+def remember(run: Facts, place: Place) -> None:
+    """All replicas of tran were lost at once. What this one has found on disks is all that was decided."""
+    run.outcomes = {}
+    for instance in place.performed:
+        if (found := outcome(run, place, instance)) is not None:
+            run.outcomes.setdefault(*found)
+
+
+def settled(instance: Performed, adopted: Record) -> Performed:
+    """As it is in a state that was adopted with it."""
+    out = copy(instance)
+    if out.ended is None:
+        out.ended = structs.replace(adopted, event="end", sid=out.sid, invocation=out.invocation)
+    return out
 
 
 def _atomic(run: Facts) -> None:

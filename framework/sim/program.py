@@ -49,6 +49,7 @@ class Shape(msgspec.Struct, frozen=True):
     wide: float = 0.6  # how likely an instance makes (another) call
     transactions: float = 0.0  # share of the acts of clients that are in a transaction; 0: nothing is
     lone: float = 0.0  # with transactions: share of the reads of clients outside of them that go to one replica
+    lasting: bool = False  # with transactions: objects may be durable
     votes: float = 0.0  # share of the transactions of clients that are one call, and decided by its parts
 
 
@@ -120,7 +121,7 @@ class Program:
 
     def durable(self, name: ObjectName) -> bool:
         """Is its state on disk? Where nobody crashes, it makes no difference."""
-        if self.shape.transactions:
+        if self.shape.transactions and not self.shape.lasting:
             return False
         return not self.shape.partial and self.chance("durable", name).random() < 0.4
 
@@ -304,6 +305,7 @@ def random_shape(seed: str, fixed: dict[str, object], changing: bool = False) ->
         if int(seed) >= 1000:  # those before are as they were when tests began to name them
             drawn |= {"lone": Random(f"{seed}/lone").choice([0.0, 0.5, 0.9])}
             drawn |= {"votes": Random(f"{seed}/votes").choice([0.0, 0.5, 0.9])}
+        drawn |= {"lasting": Random(f"{seed}/lasting").random() < 0.4}
         fixed = {name: value for name, value in fixed.items() if name != "transactions"}
     drawn.update(fixed)
     return msgspec.convert(drawn, Shape)

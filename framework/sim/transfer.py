@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from framework.com.core import Com
+from framework.com.event import Resolved
 from framework.com.events import Again, Give, Snapshot, Take
+from framework.com.lasting import merged
 from framework.com.messages import Request
 from framework.com.view import NOBODY
-from framework.ids import Node, Replica, node_of, object_of, replica
-from framework.sim.node import SimNode, State
+from framework.ids import TRAN, Node, Replica, node_of, object_of, replica
+from framework.sim.node import Held, SimNode, State
 
 if TYPE_CHECKING:
     from framework.sim.world import World
@@ -27,17 +29,20 @@ class Parcel(msgspec.Struct):
 
     state: State = None
     ticket: str = ""
+    kept: tuple[str, ...] = ()  # in the state, beside that of the ticket
 
 
 class Transfers:
     def __init__(self, world: "World") -> None:
         self.world = world
         self._arrived: dict[Replica, deque[Parcel]] = {}  # in the order of their Take
+        self._doubtful: dict[Replica, Held] = {}  # another state was taken, and this one may have to be sent again
 
     def begin(self, node: SimNode) -> None:
         """A life begins: it asks for the state of its replicas."""
         assert node.com is not None
         self._arrived = {r: parcels for r, parcels in self._arrived.items() if node_of(r) != node.name}
+        self._doubtful = {r: held for r, held in self._doubtful.items() if node_of(r) != node.name}
         for mine in node.com.unready:
             self._ask(node, node.life, mine, Random(f"{self.world.seed}/transfer/{mine}/{node.life}"), 0)
 
@@ -58,10 +63,31 @@ class Transfers:
         held = holder.held.get(source)
         if held is None or node.com is None or node.life != life or node.com.handover.seeds.get(mine) != source:
             return
-        if holder.com is not None and self.world.reaches(node.name, holder.name):
-            self._bring(node, mine, Parcel(held.state, held.ticket), held.part)
-        else:
-            self.world.after(20.0, lambda: self._bring_held(node, life, mine, source))
+        there = holder.com is not None and self.world.reaches(node.name, holder.name)
+        whole = held if object_of(mine) != TRAN else self._with_others(node, held)
+        if there and held.doubt:
+            holder.ask_for(held, True)
+        elif there and whole is not None and node.com.handover.may_take(mine):
+            self._bring(node, mine, Parcel(whole.state, whole.ticket, whole.kept), whole.part)
+            return
+        self.world.after(20.0, lambda: self._bring_held(node, life, mine, source))
+
+    def _with_others(self, node: SimNode, held: Held) -> Held | None:
+        """Outcomes that any member has on disk are known to the tran that begins. None: one cannot be asked now."""
+        state, kept, parts = held.state, [], [held.part]
+        for name in node.view.members:
+            other = self.world.nodes[name]
+            theirs = other.held.get(replica(TRAN, name))
+            if other is not node and (other.com is None or not self.world.reaches(node.name, name)):
+                return None
+            if theirs is None or theirs is held:
+                continue
+            more = self.world.performer.more(state, theirs.state)
+            state = self.world.performer.again(held.holding.replica, state, more)
+            kept += [invocation for invocation, _ in more]
+            parts.append(theirs.part)
+        part = merged(parts) if len(parts) > 1 else held.part
+        return msgspec.structs.replace(held, state=state, part=part, kept=tuple(kept))
 
     def _ask(self, node: SimNode, life: int, mine: Replica, chance: Random, turn: int) -> None:
         """The next donor, until somebody has given."""
@@ -104,12 +130,22 @@ class Transfers:
             return False
         if parcel.ticket:
             self.world.performer.adopt(event.replica, parcel.state)
-        node.recorder.adopt(round(self.world.now, 3), event.replica, parcel.ticket)
+        node.recorder.adopt(round(self.world.now, 3), event.replica, parcel.ticket, parcel.kept)
         node.disk.begin(event.replica, node.recorder.ticket(event.replica))
         held = node.held.pop(event.replica, None)
         if held is not None and held.ticket != parcel.ticket:
             self.world.after(0.0, lambda: self._send_again(node, node.life, event.replica, held.done))
+            if held.doubt:
+                self._doubtful[event.replica] = held
+                self.world.after(0.0, lambda: node.ask_for(held, False))
         return True
+
+    def resolved(self, node: SimNode, effect: Resolved) -> None:
+        """What is in doubt and not in the state that it got: it was committed, or not."""
+        held = self._doubtful.pop(effect.replica, None)
+        if held is not None:
+            kept = [p.request for p in held.doubt if p.invocation in effect.keep]
+            self.world.after(0.0, lambda: self._send_again(node, node.life, effect.replica, kept))
 
     def _send_again(self, node: SimNode, life: int, mine: Replica, done: list[Request]) -> None:
         """What was performed here in an earlier life, and is not in the state that it got."""

@@ -84,7 +84,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     committed: bool = True  # end
     digest: str = ""  # state
     performed: int = 0  # state: how many requests are in that state
-    open: tuple[str, ...] = ()  # stop: requests, instances and receipts that are not over
+    open: tuple[str, ...] = ()  # stop: requests, instances, receipts not over; adopt: in the state beside the ticket's
     members: tuple[str, ...] = ()  # install: of the new view; change: who is to leave
     since: tuple[int, ...] = ()  # install: parallel to members, the version in which each one's life began
     to: str = ""  # snapshot: the node that has joined

@@ -71,9 +71,10 @@ class Recorder:
         instance that has ended, and to be kept with what is on disk."""
         return f"{replica}#{self.life}#{self.count}"
 
-    def adopt(self, now: float, replica: Replica, ticket: str) -> None:
-        """A replica of this life has its state. To be called before the Take that lets its requests begin."""
-        self.write(now, event="adopt", replica=replica, ticket=ticket)
+    def adopt(self, now: float, replica: Replica, ticket: str, kept: tuple[str, ...] = ()) -> None:
+        """A replica of this life has its state. To be called before the Take that lets its requests begin. ``kept``:
+        instances that are in it and had not ended as of the ticket, or are from another replica (com/lasting.py)."""
+        self.write(now, event="adopt", replica=replica, ticket=ticket, open=kept)
 
     def state(self, now: float, replica: Replica, digest: str, performed: int) -> None:
         self.write(now, event="state", replica=replica, digest=digest, performed=performed)

@@ -13,7 +13,8 @@ Four levels, per connection and per call:
     linearizable   ordered with the writes of everybody: it sees all that was acknowledged before it began
     majority       the same, asked of a majority, whose answers must be equal
 
-Writes go to all replicas, whatever the level.
+Writes go to all replicas, whatever the level. Inside ``with orb.transaction():`` so do reads: they are ordered, and see
+what the transaction has done; ``majority`` compares besides.
 """
 
 from collections import Counter
@@ -134,6 +135,8 @@ class Sql:
         if level == "majority":
             return self._compared(method, args, alike)
         method = method.with_(timeout=self._timeout)
+        if self.orb.in_transaction:
+            level = "session"  # a call of a transaction goes to all replicas
         if level == "any":
             method = method.with_(stale=True)
         elif level == "linearizable":  # to all replicas, as a write goes

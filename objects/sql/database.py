@@ -6,6 +6,7 @@ did so, or not at all. docs/sql.md is the guide.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from framework import (
@@ -40,6 +41,7 @@ class Database(Backed):
     """SQLite in a file (the default), or PostgreSQL: [objects.NAME.options] url."""
 
     compares = "digest"
+    transactions = True
 
     def __init__(self) -> None:
         """Without a database until it is opened."""
@@ -95,7 +97,12 @@ class Database(Backed):
     @method(readonly=True)
     def digest(self) -> dict[str, str]:
         """Of each table: equal at two replicas iff the rows are."""
-        return self._open_engine().digests()
+        engine = self._open_engine()
+        if engine.inside:
+            raise BadRequest(
+                "digest reads what is committed: ask before the transaction changes something, or after it"
+            )
+        return engine.digests()
 
     # for the framework
 
@@ -130,6 +137,9 @@ class Database(Backed):
 
     def rollback(self) -> None:
         self._open_engine().rollback()
+
+    def provisional(self) -> AbstractContextManager[None]:
+        return self._open_engine().provisional()
 
     def fingerprint(self) -> str:
         return self._open_engine().fingerprint()
@@ -171,6 +181,11 @@ class Database(Backed):
         self._check_basis(engine.version)
         statement = understand(sql, engine.dialect)
         statement.check(params)
+        if statement.kind == "ddl" and engine.inside:
+            raise BadRequest(
+                f"in a transaction with other calls the schema stays as it is: before or after it, or with_("
+                f"independent=True), do: {shown(sql)}"
+            )
         return statement, params
 
     def _check_basis(self, version: int) -> None:

@@ -1,6 +1,7 @@
 """What ``Database`` wants from SQLite and from PostgreSQL."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from framework import Recalled
@@ -28,6 +29,11 @@ class Engine(Protocol):
     def begin(self) -> None: ...
     def commit(self, entries: Sequence[bytes], head: bytes | None) -> None: ...
     def rollback(self) -> None: ...
+    def provisional(self) -> AbstractContextManager[None]: ...
+
+    @property
+    def inside(self) -> bool:
+        """Is this thread in what is provisional? There it reads what it has written."""
 
     def perform(self, steps: Sequence[Step]) -> list[Result]:
         """All or nothing, in the open batch."""
@@ -36,7 +42,7 @@ class Engine(Protocol):
         """All or nothing, and all have the same statement; ``rowcount`` is the sum."""
 
     def query(self, statement: Statement, params: Params) -> Result:
-        """Of what is committed."""
+        """Of what is committed, and of what was done before in what is provisional."""
 
     def tables(self) -> list[str]: ...
     def schema(self) -> list[str]: ...

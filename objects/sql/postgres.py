@@ -6,7 +6,9 @@ of the savepoint before. Other connections read what is committed.
 """
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import msgspec
@@ -44,6 +46,7 @@ class Postgres:
         self._plans = Plans()
         self._position = 0
         self._saved = False  # there is a savepoint
+        self._inside: int | None = None  # the thread that is in what is provisional
         self._renewed = False  # the schema has changed in this batch
         self._readers: Readers[Raw] = Readers(options.pool, lambda: reader(url, name), psycopg.Connection.close)
 
@@ -144,6 +147,31 @@ class Postgres:
         except psycopg.Error as error:
             raise self._broken(error, "[rollback]") from error
 
+    @contextmanager
+    def provisional(self) -> Iterator[None]:
+        raw = self._raw
+        marks = self._at_server(lambda: self._sequences.marks(raw, self._renewed), "[sequences]")
+        self._run(raw, f"{'RELEASE obo; ' if self._saved else ''}SAVEPOINT obo_part", "[savepoint]")
+        self._saved = False
+        self._inside = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._inside = None
+        self._run(raw, "ROLLBACK TO obo_part; RELEASE obo_part", "[take back]")
+        self._saved = False
+        self._at_server(lambda: self._sequences.restore(raw, marks), "[sequences]")
+
+    @property
+    def inside(self) -> bool:
+        return self._inside == threading.get_ident()
+
+    def _at_server(self, work: Callable[[], T], what: str) -> T:
+        try:
+            return work()
+        except psycopg.Error as error:
+            raise self._broken(error, what) from error
+
     # calls
 
     def adapt(self, params: Params) -> Params:
@@ -214,6 +242,8 @@ class Postgres:
     # reading
 
     def query(self, statement: Statement, params: Params) -> Result:
+        if self.inside:
+            return self.perform([(statement, params)])[0]
         return self._readers.use(lambda raw: self._query(raw, statement, params))
 
     def _query(self, raw: Raw, statement: Statement, params: Params) -> Result:
@@ -227,10 +257,15 @@ class Postgres:
             return _result(raw, statement, params)
 
     def tables(self) -> list[str]:
-        return self._readers.use(lambda raw: self._told(raw, postgres_catalog.tables))
+        return self._reading(postgres_catalog.tables)
 
     def schema(self) -> list[str]:
-        return self._readers.use(lambda raw: self._told(raw, postgres_catalog.schema))
+        return self._reading(postgres_catalog.schema)
+
+    def _reading(self, ask: Callable[[Raw], T]) -> T:
+        if self.inside:
+            return self._told(self._raw, ask)
+        return self._readers.use(lambda raw: self._told(raw, ask))
 
     def _told(self, raw: Raw, ask: Callable[[Raw], T]) -> T:
         try:

@@ -91,13 +91,9 @@ class Sequences:
 
     def write(self, raw: Raw, renewed: bool) -> None:
         """Before a commit. ``renewed``: there may be new ones, or old ones may be gone."""
-        if renewed:
-            found = _exactly(raw)
-        elif self._known:
-            moved = {name: (value, True) for name, value in raw.execute(_SEQUENCES) if value is not None}
-            found = self._known | moved
-        else:
+        if not renewed and not self._known:
             return
+        found = self.marks(raw, renewed)
         for name in self._known.keys() - found.keys():
             raw.execute("DELETE FROM obo._obo_sequences WHERE name = %s", (name,))
         for name, mark in found.items():
@@ -108,6 +104,21 @@ class Sequences:
                     (name, *mark),
                 )
         self._known = found
+
+    def marks(self, raw: Raw, renewed: bool) -> dict[str, tuple[int, bool]]:
+        """How far they are now, in the open batch."""
+        if renewed:
+            return _exactly(raw)
+        if not self._known:
+            return {}
+        moved = {name: (value, True) for name, value in raw.execute(_SEQUENCES) if value is not None}
+        return self._known | moved
+
+    def restore(self, raw: Raw, marks: dict[str, tuple[int, bool]]) -> None:
+        """They are put back there."""
+        for name, value in raw.execute(_SEQUENCES).fetchall() if marks else ():
+            if value is not None and marks.get(name, (value, True)) != (value, True):
+                raw.execute("SELECT setval(%s::regclass, %s, %s)", (name, *marks[name]))
 
 
 def _exactly(raw: Raw) -> dict[str, tuple[int, bool]]:

@@ -6,9 +6,11 @@ and OR FAIL is refused.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import URL
 
@@ -28,6 +30,8 @@ from objects.sql.statement import Statement
 from objects.sql.tokens import Dialect
 from objects.sql.values import adapted
 
+T = TypeVar("T")
+
 
 class Sqlite:
     dialect: Dialect = "sqlite"
@@ -39,6 +43,7 @@ class Sqlite:
         self._files = Files(Path(url.database or ""))
         self._writer: Connection | None = None
         self._position = 0
+        self._inside: int | None = None  # the thread that is in what is provisional
         self._keyed: list[str] = []  # tables whose rows have a rowid
         self._lower: frozenset[str] = frozenset()  # the same, in lower case
         self._readers: Readers[Connection] = Readers(options.pool, lambda: reader(url, given), Connection.close)
@@ -147,6 +152,31 @@ class Sqlite:
         except sqlite3.Error as error:
             raise self._broken(error, "[rollback]") from error
 
+    @contextmanager
+    def provisional(self) -> Iterator[None]:
+        raw = self._raw
+        self._check_batch()
+        raw.execute("SAVEPOINT obo_part")
+        self._inside = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._inside = None
+        self._check_batch()
+        try:
+            raw.execute("ROLLBACK TO obo_part")
+            raw.execute("RELEASE obo_part")
+        except sqlite3.Error as error:
+            raise self._broken(error, "[take back]") from error
+
+    @property
+    def inside(self) -> bool:
+        return self._inside == threading.get_ident()
+
+    def _check_batch(self) -> None:
+        if not self._raw.in_transaction:
+            raise Broken("no batch is open: it was rolled back, or never begun")
+
     def _broken(self, error: Exception, what: str) -> Exception:
         found = from_sqlite(error, what)
         return found if isinstance(found, Broken) else Broken(f"{self._url.database}: {found}")
@@ -158,8 +188,7 @@ class Sqlite:
 
     def perform(self, steps: Sequence[Step]) -> list[Result]:
         raw = self._raw
-        if not raw.in_transaction:
-            raise Broken("no batch is open: it was rolled back, or never begun")
+        self._check_batch()
         far = any(_is_far(statement, params) for statement, params in steps)
         if len(steps) == 1 and steps[0][0].kind != "ddl" and not far:
             return [self._result(self._writer, *steps[0])]
@@ -213,14 +242,20 @@ class Sqlite:
     # reading
 
     def query(self, statement: Statement, params: Params) -> Result:
-        return self._readers.use(lambda connection: self._result(connection, statement, params))
+        return self._reading(lambda connection: self._result(connection, statement, params))
+
+    def _reading(self, work: Callable[[Connection], T]) -> T:
+        if self.inside:
+            assert self._writer is not None
+            return work(self._writer)
+        return self._readers.use(work)
 
     def tables(self) -> list[str]:
-        found = self._readers.use(lambda connection: self._told(connection, digest.sqlite_tables))
+        found = self._reading(lambda connection: self._told(connection, digest.sqlite_tables))
         return [name for name in found if name != "sqlite_sequence"]
 
     def schema(self) -> list[str]:
-        return self._readers.use(lambda connection: self._told(connection, sqlite_notes.schema))
+        return self._reading(lambda connection: self._told(connection, sqlite_notes.schema))
 
     def _told(self, connection: Connection, ask: Callable[[sqlite3.Connection], list[str]]) -> list[str]:
         try:

@@ -54,3 +54,20 @@ class Caller(Object):
     @method
     def call(self, text: str) -> None:
         self.orb.object(Notes, "notes").add(text)
+
+
+@conflict_matrix(move="*")
+class Office(Object):
+    """Moves money from one vault to another; durable itself."""
+
+    durable = True
+
+    def __init__(self) -> None:
+        self.moved: dict[str, int] = {}
+
+    @method(key="account")
+    def move(self, account: str, amount: int) -> int:
+        self.orb.object(Vault, "one").withdraw(account, amount)
+        self.orb.object(Vault, "two").deposit(account, amount)
+        self.moved[account] = self.moved.get(account, 0) + amount
+        return self.moved[account]

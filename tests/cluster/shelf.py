@@ -2,7 +2,8 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ class Shelf(Backed):
     """``add``s are compatible; ``swap`` conflicts with all that have its name; ``change`` moves the basis."""
 
     compares = "all"
+    transactions = True
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
@@ -33,6 +35,7 @@ class Shelf(Backed):
         self.pages = place.options.get("pages", {}).get(place.node)
         self.epoch = 0
         self.mine = threading.local()
+        self.inside: int | None = None
         self.writer = self._connect()
         self.writer.executescript(_TABLES)
         self._look()
@@ -79,10 +82,23 @@ class Shelf(Backed):
             self.writer.execute("rollback")
         self._look()
 
+    @contextmanager
+    def provisional(self) -> Iterator[None]:
+        self.writer.execute("savepoint part")
+        self.inside, epoch = threading.get_ident(), self.epoch
+        try:
+            yield
+        finally:
+            self.inside, self.epoch = None, epoch
+            self.writer.execute("rollback to part")
+            self.writer.execute("release part")
+
     def fingerprint(self) -> str:
         return repr(self._read("select * from numbers order by name"))
 
     def _read(self, sql: str, *params: Any) -> list[Any]:
+        if self.inside == threading.get_ident():
+            return self.writer.execute(sql, params).fetchall()
         if getattr(self.mine, "of", None) is not self.writer:
             self.mine.of, self.mine.connection = self.writer, self._connect()
         return self.mine.connection.execute(sql, params).fetchall()  # type: ignore[no-any-return]

@@ -6,6 +6,7 @@ import pytest
 from framework.com.core import Com
 from framework.com.events import Begin, Tick, Veto
 from framework.com.messages import Ancestor, Dest, Frame, Part, Request
+from framework.com.tran_known import known
 from framework.com.view import Directory, Placement, View, tran
 from framework.errors import BadMessage, BadRequest, Unavailable
 from framework.footprint import Footprint, Relation
@@ -38,9 +39,9 @@ def test_only_what_is_open_is_vetoed(com):
     with pytest.raises(BadRequest, match="n1 knows of no transaction c/1"):
         com.step(Veto(NAME, "enough"), 0.0)
     com.step(Begin("c", 1, 5.0), 0.0)
-    assert com.trans.known() == {NAME: "open"}
+    assert known(com.trans) == {NAME: "open"}
     com.step(Veto(NAME, "enough"), 1.0)
-    assert com.trans.known() == {}
+    assert known(com.trans) == {}
     with pytest.raises(BadRequest, match="c/1 is over: it was aborted"):
         com.step(Veto(NAME, "enough"), 2.0)
 

@@ -53,6 +53,8 @@ SAID = {
         "money: 240",
         "from 0 has: 0",
         "refused: IntegrityError: CHECK constraint failed: money >= 0",
+        "undone: RefusedError: ann has 70, not 90",
+        "the shop has: 30 and ann: 70",
         "replicas are equal: True",
     ],
 }

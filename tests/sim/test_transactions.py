@@ -36,7 +36,7 @@ FOUND: list[tuple[int, Level, str]] = [
 def fault(seed: int, level: Level) -> str:
     """What is wrong with the run of this seed; empty if nothing is."""
     try:
-        violations = run(seed, Options({"transactions": True}, level)).verdict.violations
+        violations = run(seed, Options({"transactions": True, "lasting": False}, level)).verdict.violations
     except (OboError, AssertionError, KeyError) as error:
         return f"{type(error).__name__}: {error}"
     return str(violations[0]) if violations else ""
@@ -49,7 +49,7 @@ def test_a_fault_that_was_found_stays_away(seed: int, level: Level, what: str) -
 
 def test_both_outcomes_happen() -> None:
     """Worlds in which everything is aborted, or nothing, would prove little."""
-    done = run(0, Options({"transactions": True}, "links"))
+    done = run(0, Options({"transactions": True, "lasting": False}, "links"))
     methods = [
         r.footprint.method
         for t in done.traces
@@ -62,7 +62,7 @@ def test_both_outcomes_happen() -> None:
 
 def test_where_the_parts_decide_both_outcomes_happen() -> None:
     """Distributed control: votes that make a commit, and votes that come to nothing."""
-    made = run(1008, Options({"transactions": True}, "all"))
+    made = run(1008, Options({"transactions": True, "lasting": False}, "all"))
     parts, votes, aborted = {}, {}, set()
     for r in [r for t in made.traces for r in t.records]:
         if r.event == "send" and r.tran:

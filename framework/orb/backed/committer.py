@@ -5,6 +5,8 @@
 All that is delivered while a commit is under way goes into the next batch. An instance that is performed, and noted by
 the loop, lets the next one begin that conflicts with it: so calls of one hot row, too, share a commit. Nobody is told
 of anything before the commit. If the thread is stopped, the open batch is rolled back: nobody has heard of it.
+
+What is done for transactions goes the same way (parts.py).
 """
 
 import logging
@@ -14,8 +16,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from framework.declare import Backed
-from framework.ids import Sid
+from framework.orb.backed.parts import Parts, Settling
 from framework.orb.backed.writing import Writing
+from framework.orb.moving import capture
+from framework.orb.moving.captures import Capture
 from framework.orb.stage import Stage
 
 log = logging.getLogger(__name__)
@@ -32,13 +36,23 @@ class Head:
         self.done = done
 
 
+class Moment:
+    """The state as it is when all that came before is committed, and nothing else."""
+
+    def __init__(self, taken: Callable[[Capture], None]) -> None:
+        self.taken = taken
+
+
+Work = Writing | Settling
+
+
 class Committer:
     def __init__(
         self,
         name: str,
         target: Backed,
         stage: Stage,
-        safe: Callable[[Sequence[Sid]], None],
+        safe: Callable[[Sequence[Work]], None],
         failed: Callable[[Exception], None],
     ) -> None:
         self._target = target
@@ -46,8 +60,10 @@ class Committer:
         self._safe = safe
         self._failed = failed
         self._bell = threading.Condition()
-        self._in: deque[Writing | Head] = deque()
-        self._noted: list[bytes] = []  # of the open batch
+        self._in: deque[Work | Head | Moment] = deque()
+        self._parts = Parts(target)
+        self._entries: list[bytes] = []  # of the open batch
+        self._noted = 0  # of what was performed in it
         self._wanted = 0  # so many are to be noted before the thread goes on
         self._idle = False
         self._stopping = False
@@ -58,18 +74,25 @@ class Committer:
 
     # on the loop
 
-    def enter(self, work: Writing | Head) -> None:
+    def enter(self, work: Work | Head | Moment) -> None:
         self._in.append(work)
         if self._idle:
             with self._bell:
                 self._bell.notify()
 
-    def note(self, entry: bytes) -> None:
+    def note(self, *entries: bytes) -> None:
         """An instance of the open batch is known to the com layer, and this is what is written down of it."""
         with self._bell:
-            self._noted.append(entry)
-            if len(self._noted) == self._wanted:
+            self._entries.extend(entries)
+            self._noted += 1
+            if self._noted == self._wanted:
                 self._bell.notify()
+
+    def allow(self, settling: Settling) -> None:
+        """That a transaction is committed may be in the store."""
+        with self._bell:
+            settling.allowed = True
+            self._bell.notify()
 
     def stop(self) -> None:
         """What is not being committed does not happen. ``join`` waits for the end."""
@@ -91,8 +114,8 @@ class Committer:
     def _run(self) -> None:
         try:
             while self._work():
-                if isinstance(self._in[0], Head):
-                    self._head(self._in.popleft())
+                if isinstance(self._in[0], Head | Moment):
+                    self._between(self._in.popleft())
                 else:
                     self._batch()
         except Exception as error:
@@ -108,46 +131,55 @@ class Committer:
                 self._idle = False
         return not self._stopping
 
-    def _head(self, head: "Writing | Head") -> None:
-        assert isinstance(head, Head)
-        self._target.begin()
-        self._target.commit((), head.data)
-        self._stage.on_loop(head.done)
+    def _between(self, work: Work | Head | Moment) -> None:
+        if isinstance(work, Head):
+            self._target.begin()
+            self._target.commit((), work.data)
+            self._stage.on_loop(work.done)
+        elif isinstance(work, Moment):
+            taken = capture(self._target)
+            self._stage.on_loop(lambda: work.taken(taken))
 
     def _batch(self) -> None:
         self._target.begin()
-        sids: list[Sid] = []
+        done: list[Work] = []
         until = time.monotonic() + LONGEST
-        while len(sids) < MOST and time.monotonic() < until:
-            work = self._take(MOST - len(sids))
-            if not work or self._stopping:
+        while len(done) < MOST and time.monotonic() < until:
+            some = self._take(MOST - len(done))
+            if not some or self._stopping:
                 break
-            for writing in work:
-                completed = writing.perform()
-                sids.append(completed.sid)
-                self._stage.done(writing, completed)
-            self._until_noted(len(sids))
+            for work in some:
+                completed = self._parts.perform(work)
+                done.append(work)
+                self._stage.done(work, completed)
+            self._until_noted(len(done))
+        self._until_allowed([work for work in done if isinstance(work, Settling)])
         if self._stopping:
             self._target.rollback()
             return
-        entries, self._noted = self._noted, []
+        entries, self._entries, self._noted = self._entries, [], 0
         self._target.commit(entries)
         self.commits += 1
-        self.batched += len(sids)
-        self._stage.on_loop(lambda: self._safe(sids))
+        self.batched += len(done)
+        self._stage.on_loop(lambda: self._safe(done))
 
-    def _take(self, most: int) -> list[Writing]:
-        work: list[Writing] = []
-        while self._in and len(work) < most and isinstance(self._in[0], Writing):
-            work.append(self._in.popleft())  # type: ignore[arg-type]  # only this thread takes
-        return work
+    def _take(self, most: int) -> list[Work]:
+        some: list[Work] = []
+        while self._in and len(some) < most and isinstance(self._in[0], Writing | Settling):
+            some.append(self._in.popleft())  # type: ignore[arg-type]  # only this thread takes
+        return some
 
     def _until_noted(self, wanted: int) -> None:
         with self._bell:
             self._wanted = wanted
-            while len(self._noted) < wanted and not self._stopping:
+            while self._noted < wanted and not self._stopping:
                 self._bell.wait()
             self._wanted = 0
+
+    def _until_allowed(self, settlings: Sequence[Settling]) -> None:
+        with self._bell:
+            while not all(s.allowed for s in settlings) and not self._stopping:
+                self._bell.wait()
 
     def _give_up(self, error: Exception) -> None:
         """Nothing of the open batch happened, as far as is known: a commit that failed may be in the store, and its

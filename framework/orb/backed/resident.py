@@ -1,24 +1,28 @@
 """A backed replica in one life of its node: what is performed but not committed, and who waits for that.
 
 A method that only reads runs beside the committer and sees what is committed. The com layer starts it when what it
-conflicts with has been performed; so it waits here, if that is not committed yet. It waits for nothing else.
+conflicts with has been performed; so it waits here, if that is not committed yet. It waits for nothing else. One whose
+own transaction has changed the object reads in the committer's thread, where that can be seen.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from framework.com.core import Com
-from framework.com.events import Completed, Deliver, Safe
+from framework.com.events import Completed, Deliver, Safe, Settle
 from framework.declare import Backed, Method
 from framework.footprint import Footprint, Relation
-from framework.ids import Replica, Sid
-from framework.orb.backed.committer import Committer
+from framework.ids import Invocation, Replica, Sid
+from framework.orb.backed.committer import Committer, Moment, Work
 from framework.orb.backed.committer import Head as HeadWork
+from framework.orb.backed.parts import Settling
 from framework.orb.backed.writing import Writing
-from framework.orb.durable.entries import Head, encode
+from framework.orb.durable.entries import Head, Settled, encode
 from framework.orb.durable.noting import entry_of
 from framework.orb.messages import Envelope
+from framework.orb.moving.captures import Capture
 from framework.orb.performance import Instance, Performance, Resident
 from framework.orb.stage import Stage
 from framework.orb.tracing import Tracing
@@ -29,6 +33,11 @@ if TYPE_CHECKING:
     from framework.orb.dispatch import Dispatch
 
 RECORDS, BYTES = 20_000, 16 << 20  # of entries, after which the notes are begun anew
+AGAIN = 1.0  # seconds until that is tried again
+
+
+def _at_once(name: Invocation, act: Callable[[], None]) -> None:
+    act()
 
 
 class BackedResident(Resident):
@@ -38,9 +47,13 @@ class BackedResident(Resident):
         self.store = target
         self.committer: Committer  # from ``begin`` on
         self._relation = relation
-        self._unsafe: dict[Sid, tuple[str, ...]] = {}  # performed and not committed: the places it has touched
-        self._last: dict[str, Sid] = {}  # by place: the last of them
-        self._readers: list[tuple[set[Sid], _Reader]] = []  # who waits until these are committed
+        self.held: dict[Sid, Writing] = {}  # type: ignore[assignment]  # prepared (parts.py)
+        self._unsafe: dict[Work, tuple[str, ...]] = {}  # performed and not committed: the places it has touched
+        self._last: dict[str, Work] = {}  # by place: the last of them
+        self._readers: list[tuple[set[Work], _Reader]] = []  # who waits until these are committed
+        #: On the loop: this transaction is committed. ``act`` is to be called, now or later, when that may be in the
+        #: store: until then nothing more is committed there.
+        self.may_settle: Callable[[Invocation, Callable[[], None]], None] = _at_once
         self._entries = self._bytes = 0  # since the last head
         self._closing = False  # for a head
 
@@ -63,7 +76,7 @@ class BackedResident(Resident):
     # instances
 
     def performance(self, stage: Stage, effect: Deliver, method: Method, envelope: Envelope) -> Instance:
-        if method.readonly:
+        if method.readonly and not self._has_changed(effect.tran):
             return _Reader(stage, self, effect, method, envelope)
         return Writing(self, effect, method, envelope, stage.loop.time())
 
@@ -72,44 +85,85 @@ class BackedResident(Resident):
         if not self._last:
             return False
         meets = self._relation.slots(reader.effect.footprint)[1]
-        sids = {self._last[slot] for slot in meets if slot in self._last}
-        if sids:
-            self._readers.append((sids, reader))
-        return bool(sids)
+        those = {self._last[slot] for slot in meets if slot in self._last}
+        if those:
+            self._readers.append((those, reader))
+        return bool(those)
+
+    def _has_changed(self, tran: Invocation | None) -> bool:
+        return tran is not None and any(part.effect.tran == tran for part in self.held.values())
+
+    def prepare(self, writing: Writing, completed: Completed) -> None:
+        """On the loop, before anybody hears of it: if it is part of a transaction, that decides on it."""
+        if completed.ok and writing.changes and writing.effect.tran is not None:
+            self.held[completed.sid] = writing
 
     def take_note(self, writing: Writing, completed: Completed) -> None:
         """On the loop. What conflicts with it may begin; it does so in the same batch, perhaps."""
-        entry = encode(entry_of(self._com, self._tracing, writing, completed))
-        places = self._relation.slots(writing.effect.footprint)[0]
-        self._unsafe[completed.sid] = places
-        for slot in places:
-            self._last[slot] = completed.sid
-        self._entries += 1
-        self._bytes += len(entry)
+        entries = [encode(entry_of(self._com, self._tracing, writing, completed))] if writing.changes else []
+        self._follow(writing, self._places(writing) if writing.effect.tran is None else ())
         self._stage.feed(completed)
-        self.committer.note(entry)
+        self._note(entries)
 
-    def _safe(self, sids: Sequence[Sid]) -> None:
+    def _places(self, writing: Writing) -> tuple[str, ...]:
+        return self._relation.slots(writing.effect.footprint)[0]
+
+    def _follow(self, work: Work, places: tuple[str, ...]) -> None:
+        """Who reads there waits until this is committed."""
+        self._unsafe[work] = places
+        for slot in places:
+            self._last[slot] = work
+
+    def _note(self, entries: Sequence[bytes]) -> None:
+        self._entries += len(entries)
+        self._bytes += sum(map(len, entries))
+        self.committer.note(*entries)
+
+    def settle(self, effect: Settle) -> Sequence[Writing]:
+        """On the loop. What is in the state from now on, for all that the com layer delivers after this. A commit is
+        one of all that is held of its transaction."""
+        part = self.held.get(effect.sid)
+        if part is None:
+            return ()
+        name = part.effect.tran
+        parts = [p for p in self.held.values() if p.effect.tran == name] if effect.commit else [part]
+        for each in parts:
+            del self.held[each.effect.sid]
+        settling = Settling(self, parts, effect.commit)
+        self._follow(settling, tuple(chain.from_iterable(map(self._places, parts))) if effect.commit else ())
+        self.committer.enter(settling)
+        if not effect.commit:
+            return ()
+        self.may_settle(settling.name, lambda: self.committer.allow(settling))
+        return parts
+
+    def note_settled(self, settling: Settling) -> None:
+        """On the loop: it has been performed."""
+        ticket = self._tracing.ticket(self.replica) if self._tracing is not None else ""
+        invocations = [part.effect.request.invocation for part in settling.parts]
+        self._note([encode(Settled(i, settling.name, settling.commit, ticket)) for i in invocations])
+
+    def _safe(self, done: Sequence[Work]) -> None:
         if self._stage.stopped:
             return
-        for sid in sids:
-            for slot in self._unsafe.pop(sid):
-                if self._last.get(slot) == sid:
+        for work in done:
+            for slot in self._unsafe.pop(work):
+                if self._last.get(slot) is work:
                     del self._last[slot]
-        self._stage.feed(Safe(tuple(sids)))
+        self._stage.feed(Safe(tuple([work.effect.sid for work in done if isinstance(work, Writing)])))
         if self._readers:
-            self._let_read(set(sids))
+            self._let_read(set(done))
         self._dispatch.look(self.replica)
         if not self._closing and (self._entries > RECORDS or self._bytes > BYTES):
             self._closing = True
             self._dispatch.when_quiet(self.replica, self._renew)
 
-    def _let_read(self, safe: set[Sid]) -> None:
+    def _let_read(self, safe: set[Work]) -> None:
         waiting, self._readers = self._readers, []
-        for sids, reader in waiting:
-            sids -= safe
-            if sids:
-                self._readers.append((sids, reader))
+        for those, reader in waiting:
+            those -= safe
+            if those:
+                self._readers.append((those, reader))
             else:
                 reader.go()
 
@@ -119,17 +173,33 @@ class BackedResident(Resident):
 
     @property
     def waits(self) -> bool:
-        """Is something performed that is not committed?"""
-        return bool(self._unsafe)
+        """Is something performed that is not committed, or not decided on?"""
+        return bool(self._unsafe or self.held)
 
     # notes of the framework
 
     def _renew(self, quiet: bool) -> None:
-        """Nothing is being performed, all is committed: the notes so far can be told in short."""
-        self._closing = False
-        if quiet:
+        """Nothing is being performed or held, all is committed: the notes so far can be told in short."""
+        if not quiet:
+            self._stage.loop.call_later(AGAIN, self._reopen)
+        else:
+            self._closing = False
             ticket = self._tracing.ticket(self.replica) if self._tracing is not None else ""
             self.note_head(self._com.handover.keep(self.replica), ticket, lambda: None)
+
+    def _reopen(self) -> None:
+        self._closing = False
+
+    def moment(self, taken: Callable[[Capture], None]) -> None:
+        """The state as of now, with all that the com layer takes for done: ``taken`` hears of it in a later turn."""
+
+        def told(found: Capture) -> None:
+            if self._stage.stopped:
+                found.close()
+            else:
+                taken(found)
+
+        self.committer.enter(Moment(told))
 
     def note_head(self, part: bytes, ticket: str, done: Callable[[], None]) -> None:
         """The state is what it is now, and the com layer knows this of it. What is performed from here on comes after
@@ -142,8 +212,9 @@ class BackedResident(Resident):
         self.store.set_state(chunks)
 
     def close(self) -> None:
-        """The life is over. What is not committed did not happen."""
+        """The life is over. What is not committed did not happen; of what is held the store knows."""
         self.over = True
+        self.held.clear()
         self.committer.stop()
 
     def footprint(self, method: Method, values: tuple[object, ...]) -> tuple[Footprint, int | None]:

@@ -2,21 +2,19 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
-from framework.com.view import Holding
 from framework.declare import Backed, Object, Place
-from framework.errors import Broken, Unavailable
+from framework.errors import Broken
 from framework.ids import TRAN, Node, ObjectName, Replica, object_of
 from framework.orb.backed.committer import Committer
-from framework.orb.durable.entries import Entry, Head, decode
-from framework.orb.durable.restore import part_with
+from framework.orb.backed.recalled import recalled
+from framework.orb.durable.outcomes import share_commits
 from framework.orb.held import Held
-from framework.orb.recent import Recent
 
 if TYPE_CHECKING:
     from framework.orb.config import Config
@@ -27,29 +25,10 @@ log = logging.getLogger(__name__)
 PATIENCE = 30.0  # seconds that a commit may take
 
 
-class InStore:
-    """The state that is in the store of a replica; for ``Held`` what a spool is for others."""
-
-    def __init__(self, target: Backed) -> None:
-        self._target = target
-        self._closed = False
-
-    def chunks(self) -> Iterator[bytes]:
-        self.check()
-        return iter(self._target.get_state())
-
-    def check(self) -> None:
-        if self._closed:
-            raise Unavailable("the state that was held is not there any more: another one has taken its place")
-
-    def close(self) -> None:
-        """Another state takes its place, or it is in use again."""
-        self._closed = True
-
-
 class Stores:
     def __init__(self, config: "Config", node: Node) -> None:
         """Opens nothing yet."""
+        self._node = node
         mine = [r for p, r in config.directory.on(node) if p.name != TRAN]
         here = [r for r in mine if issubclass(config.classes[object_of(r)], Backed)]
         self.objects: dict[Replica, Backed] = {r: _made(config.classes[object_of(r)]) for r in here}
@@ -90,11 +69,12 @@ class Stores:
             found = await self._held(replica, disk.note.replicas.get(replica, 0) if disk is not None else 0, again)
             if found is not None:
                 held[replica] = found
+        await asyncio.to_thread(share_commits, held, self._node)
 
     async def _held(self, replica: Replica, version: int, again: bool) -> Held | None:
         if again:
             await self._patiently(replica, lambda: self._reopened(replica))
-        found = await self._patiently(replica, lambda: self._recalled(replica, version))
+        found = await self._patiently(replica, lambda: recalled(replica, self.objects[replica], version))
         if found is not None:
             log.info("%s was in view %d, with %d changes", replica, found.holding.version, found.holding.performed)
         return found  # type: ignore[no-any-return]
@@ -103,23 +83,6 @@ class Stores:
         """Nobody of a life that is over works with it any more."""
         if replica in self.committers and not self.committers[replica].join(PATIENCE):
             raise Broken(f"the last commit has not ended after {PATIENCE:g} s")
-
-    def _recalled(self, replica: Replica, version: int) -> Held | None:
-        target = self.objects[replica]
-        recalled = target.recall()
-        if recalled is None:
-            target.set_state(())  # half of a state is none
-            return None
-        head = decode(recalled.head, Head, f"what the store of {replica} says of its state")
-        entries = [decode(data, Entry, f"an entry in the store of {replica}") for data in recalled.entries]
-        done = [e for e in entries if e.ok]
-        holding = Holding(
-            replica, max([version, head.version, *(e.version for e in entries)]), head.changes + len(done)
-        )
-        recent = Recent((*head.done, *(e.request for e in done)))
-        ticket = entries[-1].ticket if entries else head.ticket
-        part = part_with(replica, head.part, entries)
-        return Held(holding, part, ticket, InStore(target), recent.requests(), on_disk=True)
 
     def close(self) -> None:
         """In a thread."""

@@ -1,12 +1,14 @@
-"""One instance that changes a backed object: performed in the thread of the committer."""
+"""One instance that is performed in the thread of the committer: it changes a backed object, or reads what its own
+transaction has changed."""
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from framework.com.events import Completed, Deliver, Received
 from framework.declare import Method, performing
 from framework.errors import Aborted, BadRequest, Broken
 from framework.orb.blocked import Watched
-from framework.orb.durable.entries import Seen
+from framework.orb.durable.entries import Entry, Seen
 from framework.orb.given import Given
 from framework.orb.messages import Envelope
 from framework.orb.outcome import failure
@@ -14,12 +16,14 @@ from framework.orb.outcome import failure
 if TYPE_CHECKING:
     from framework.orb.backed.resident import BackedResident
 
+log = logging.getLogger(__name__)
+
 
 class Writing(Given):
     """What ``Dispatch`` knows of it is what it knows of a ``Performance``."""
 
     watched: Watched | None = None
-    changes = True
+    noted: Entry | None = None
     seen: tuple[Seen, ...] = ()  # it calls nobody
 
     def __init__(
@@ -31,6 +35,8 @@ class Writing(Given):
         self.method = method
         self.began = began
         self.cancelled = False
+        self.changes = not method.readonly
+        self._body = b""  # its result
 
     def start(self) -> None:
         """On the loop."""
@@ -45,10 +51,26 @@ class Writing(Given):
 
     def perform(self) -> Completed:
         """In the thread. ``Broken`` comes out of it: then nobody is told anything."""
+        if self.cancelled:
+            error = Aborted(f"{self.method.where}: cancelled by its caller")
+            return Completed(self.effect.sid, False, failure(error), False, safe=False)
+        completed = self._performed()
+        self._body = completed.body
+        return completed
+
+    def again(self) -> None:
+        """The same once more, after its effect was taken back. ``Broken``: this replica is not what it was."""
+        self._chance = None
+        completed = self._performed()
+        if not completed.ok:
+            where, invocation = self.method.where, self.effect.request.invocation
+            raise Broken(f"{where} ({invocation}) had ended well, and fails when it is performed again")
+        if completed.body != self._body:
+            log.warning("%s (%s) has another result now", self.method.where, self.effect.request.invocation)
+
+    def _performed(self) -> Completed:
         sid = self.effect.sid
         try:
-            if self.cancelled:
-                raise Aborted(f"{self.method.where}: cancelled by its caller")
             values = self.method.unpack(self.envelope.args)
             with performing(self):
                 result = getattr(self.resident.object, self.method.name)(*values)

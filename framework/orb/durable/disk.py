@@ -10,6 +10,7 @@ from framework.declare import Backed, Object
 from framework.errors import BadRequest, OboError
 from framework.ids import Node, ObjectName, Replica, object_of
 from framework.orb.durable.entries import Note, decode, encode
+from framework.orb.durable.outcomes import Tran, share_commits
 from framework.orb.durable.restore import restored
 from framework.orb.held import Held
 from framework.store import Journal, Store
@@ -24,6 +25,7 @@ class Disk:
     def __init__(self, directory: Path, node: Node, replicas: list[Replica]) -> None:
         """Reads nothing of the replicas yet."""
         self._store = Store(directory, node)
+        self._node = node
         self._replicas = replicas
         known = self._store.remembered()
         self.note = Note() if known is None else decode(known, Note, f"{directory}: the record of {node}")
@@ -36,10 +38,9 @@ class Disk:
         found = {}
         for replica in self._replicas:
             journal = self.journals[replica] = self._store.journal(replica)
+            cls = classes.get(object_of(replica), Tran)
             try:
-                held = restored(
-                    replica, classes[object_of(replica)], journal.load(), self.note.replicas.get(replica, 0)
-                )
+                held = restored(replica, cls, journal.load(), self.note.replicas.get(replica, 0))
             except OboError:
                 raise
             except Exception as error:  # of a set_state that is not ours
@@ -49,6 +50,7 @@ class Disk:
             if held is not None:
                 found[replica] = held
                 log.info("%s was in view %d, with %d changes", replica, held.holding.version, held.holding.performed)
+        share_commits(found, self._node)
         return found
 
     async def remember(self, version: int, ready: list[Replica]) -> None:
@@ -66,7 +68,8 @@ def open_disk(config: "Config", node: Node) -> Disk | None:
     here = config.directory.on(node)
     durable = [replica for placement, replica in here if placement.durable]
     if config.serve.data is not None:
-        plain = [r for r in durable if not issubclass(config.classes[object_of(r)], Backed)]
+        backed = [n for n, cls in config.classes.items() if issubclass(cls, Backed)]
+        plain = [r for r in durable if object_of(r) not in backed]
         return Disk(Path(config.serve.data) / node, node, plain)
     if durable:
         raise BadRequest(

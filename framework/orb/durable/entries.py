@@ -7,7 +7,7 @@ import msgspec
 from framework.com.events import Response
 from framework.com.messages import Request, WireContext
 from framework.errors import BadMessage, OboError
-from framework.ids import Replica
+from framework.ids import Invocation, Replica
 from framework.orb.outcome import Outcome, named
 
 
@@ -47,6 +47,16 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     version: int  # of the view
     clock: int
     ticket: str  # of the state with it, for the trace
+    tran: Invocation | None = None  # it was performed for this transaction: a ``Settled`` says what became of it
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """The transaction of an instance is over, or a part of it with this instance is undone."""
+
+    invocation: Invocation
+    tran: Invocation
+    commit: bool
+    ticket: str
 
 
 class Head(msgspec.Struct, array_like=True, frozen=True):
@@ -76,3 +86,10 @@ def decode(data: bytes, kind: type[T], where: str) -> T:
         return msgspec.msgpack.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadMessage(f"{where} is no {kind.__name__} of this version of the framework: {error}") from None
+
+
+def record(data: bytes, where: str) -> Entry | Settled:
+    """What stands in a journal, or in the notes of a store: an entry is an array, a settlement a map."""
+    if data[:1] and data[0] & 0xF0 == 0x80:
+        return decode(data, Settled, where)
+    return decode(data, Entry, where)

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from framework.com.core import Com
+from framework.com.event import Decided
 from framework.com.events import Completed
 from framework.ids import Replica, Sid
 from framework.orb.durable.disk import Disk
-from framework.orb.durable.entries import Head, encode
-from framework.orb.durable.noting import entry_of
+from framework.orb.durable.entries import Entry, Head, Settled, encode
+from framework.orb.durable.noting import entry_of, outcome_of, settled_of
 from framework.orb.moving import capture
 from framework.orb.performance import Instance, Resident
 from framework.orb.tracing import Tracing
@@ -40,8 +41,8 @@ class Journaling:
         self._tracing = tracing
         self._dispatch = dispatch
         self._fail = fail
-        self._unsafe: dict[Replica, set[Sid]] = {r: set() for r in disk.journals}  # performed, and not known to be safe
-        self._on_disk: list[Sid] = []  # the com layer hears of all that one commit brought in one go
+        self._unsafe: dict[Replica, set[int]] = {r: set() for r in disk.journals}  # records not known to be on disk
+        self._on_disk: list[tuple[Sid, int]] = []  # the com layer hears of all that one commit brought in one go
         self._bytes = dict.fromkeys(disk.journals, 0)  # since the last snapshot
         self._copying: set[Replica] = set()  # a snapshot is being taken or written
         self._ready: set[Replica] = set()  # these have a state, and it is on disk
@@ -78,18 +79,47 @@ class Journaling:
                 return completed
             position = journal.last
         else:
-            data = encode(entry_of(self._com, self._tracing, performance, completed))
-            try:
-                position = journal.append(data)
-            except Exception as error:
-                self._fail(error)
+            entry = entry_of(self._com, self._tracing, performance, completed)
+            if entry.tran is not None:
+                performance.noted = entry
+            found = self._append(replica, entry)
+            if found is None:
                 return None
-            self._bytes[replica] += len(data)
-        self._unsafe[replica].add(completed.sid)
-        journal.committed(position).add_done_callback(lambda done: self._committed(done, completed.sid))
+            position = found
+        self._watch(completed.sid, position)
         return msgspec.structs.replace(completed, safe=False)
 
-    def _committed(self, done: "asyncio.Future[None]", sid: Sid) -> None:
+    def decided(self, effect: Decided) -> None:
+        """An outcome, or a vote, was delivered to tran."""
+        position = self._append(effect.replica, outcome_of(self._com, self._tracing, effect))
+        if position is not None:
+            self._watch(effect.sid, position)
+
+    def settle(self, performance: Instance, commit: bool) -> None:
+        """The transaction of an instance is over. What follows it stands behind it in the journal, and a read that does
+        waits until it is there."""
+        replica, noted = performance.effect.replica, performance.noted
+        if replica in self and noted is not None and noted.tran is not None:
+            position = self._append(replica, settled_of(self._tracing, performance, noted.tran, commit))
+            if position is not None:
+                self._watch(performance.effect.sid, position)
+
+    def _append(self, replica: Replica, record: Entry | Settled) -> int | None:
+        data = encode(record)
+        try:
+            position = self._disk.journals[replica].append(data)
+        except Exception as error:
+            self._fail(error)
+            return None
+        self._bytes[replica] += len(data)
+        return position
+
+    def _watch(self, sid: Sid, position: int) -> None:
+        self._unsafe[sid.replica].add(position)
+        future = self._disk.journals[sid.replica].committed(position)
+        future.add_done_callback(lambda done: self._committed(done, sid, position))
+
+    def _committed(self, done: "asyncio.Future[None]", sid: Sid, position: int) -> None:
         error = None if done.cancelled() else done.exception()
         if self._dispatch.stopped:
             return
@@ -98,15 +128,16 @@ class Journaling:
             return
         if not self._on_disk:
             asyncio.get_running_loop().call_soon(self._tell)
-        self._on_disk.append(sid)
+        self._on_disk.append((sid, position))
 
     def _tell(self) -> None:
-        sids, self._on_disk = tuple(self._on_disk), []
+        done, self._on_disk = self._on_disk, []
+        sids = tuple([sid for sid, _ in done])
         if self._dispatch.stopped:
             return
         self._dispatch.safe(sids)
-        for sid in sids:
-            self._unsafe[sid.replica].discard(sid)
+        for sid, position in done:
+            self._unsafe[sid.replica].discard(position)
         for replica in dict.fromkeys(sid.replica for sid in sids):
             self._dispatch.look(replica)
             self._look(replica)

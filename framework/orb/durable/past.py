@@ -62,7 +62,7 @@ class PastCalls:
         pass
 
     def check_whole(self, asks: tuple[Ask, ...]) -> None:
-        """A durable object takes no part in transactions: it was refused."""
+        """It was refused, or it was not."""
         outcome = self._told()
         if isinstance(outcome, OboError):
             raise outcome

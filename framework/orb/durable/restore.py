@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,8 +20,8 @@ from framework.com.replies import Replies
 from framework.com.view import Holding
 from framework.declare import Object, declaration, performing
 from framework.errors import BadRequest
-from framework.ids import Invocation, Replica, object_of
-from framework.orb.durable.entries import Entry, Head, decode
+from framework.ids import TRAN, Invocation, Replica, object_of
+from framework.orb.durable.entries import Entry, Head, Settled, decode, record
 from framework.orb.durable.past import Past
 from framework.orb.held import Held, spooled
 from framework.orb.loops import new_loop
@@ -35,6 +36,23 @@ CONTEXTS = 1000  # entries whose context may still count: other nodes have deliv
 _EMPTY = Part(0, (), Kept((), (), (), ()))
 
 
+class Fates(NamedTuple):
+    """What became of what stands in a journal, as far as the journal knows (docs/transactions.md)."""
+
+    over: list[Entry]  # in the state; or it raised, and has a reply
+    doubt: list[Entry]  # performed for transactions of which nothing else is known
+    committed: tuple[Invocation, ...]  # transactions
+
+
+def fates(records: Sequence[Entry | Settled]) -> Fates:
+    settled = [r for r in records if isinstance(r, Settled)]
+    committed = dict.fromkeys([s.tran for s in settled if s.commit])
+    undone = {s.invocation for s in settled if not s.commit}
+    entries = [r for r in records if isinstance(r, Entry) and r.request.invocation not in undone]
+    doubt = [e for e in entries if e.tran is not None and e.tran not in committed]
+    return Fates([e for e in entries if e.tran is None or e.tran in committed], doubt, tuple(committed))
+
+
 def restored(replica: Replica, cls: type[Object], loaded: Loaded, version: int) -> Held | None:
     """In a thread. None if there is nothing. ``version``: of the last view of which is noted that it had its state."""
     head = Head(0, 0, b"", "", ())
@@ -46,15 +64,47 @@ def restored(replica: Replica, cls: type[Object], loaded: Loaded, version: int) 
             pass
     elif not loaded.position:
         return None
-    entries = [decode(data, Entry, f"record {at} of {replica}") for at, data in loaded.records]
+    records = [record(data, f"record {at} of {replica}") for at, data in loaded.records]
+    found = fates(records)
+    performed = found.over
+    if object_of(replica) != TRAN:  # the com layer knows what that has done
+        performed = perform_again(replica, target, found.over)
+    done = [e for e in performed if e.ok]
+    versions = [r.version for r in records if isinstance(r, Entry)]
+    last = records[-1].ticket if records else head.ticket
+    holding = Holding(replica, max([version, head.version, *versions]), head.changes + len(done))
+    recent = Recent(chain(head.done, (e.request for e in done)))
+    part = part_with(replica, head.part, performed)
+    held = Held(holding, part, last, spooled(capture(target)), recent.requests(), on_disk=True)
+    held.committed = found.committed
+    return doubtful(replica, cls, held, found.doubt)
+
+
+def doubtful(replica: Replica, cls: type[Object], held: Held, doubt: Sequence[Entry]) -> Held:
+    """The same, beside which these are in doubt."""
+    held.doubt = tuple([(e.request.invocation, e.tran) for e in doubt if e.tran is not None])
+    held.doubtful = tuple([e.request for e in doubt])
+    held.resolve = lambda keep: _resolved(replica, cls, held, [e for e in doubt if e.request.invocation in keep])
+    return held
+
+
+def _resolved(replica: Replica, cls: type[Object], held: Held, kept: Sequence[Entry]) -> Held:
+    """In a thread: with these in the state, and nothing in doubt."""
+    target = cls()
+    target.set_state(held.spool.chunks())
+    done = perform_again(replica, target, kept)
+    holding = held.holding._replace(performed=held.holding.performed + len(done))
+    requests = (*held.done, *[e.request for e in done])
+    part = part_with(replica, held.part, done)
+    names = tuple([str(e.request.invocation) for e in done])
+    return Held(holding, part, held.ticket, spooled(capture(target)), requests, kept=names)
+
+
+def perform_again(replica: Replica, target: Object, entries: Sequence[Entry]) -> list[Entry]:
+    """Those that are in the state then, in the order in which they ended."""
     performer = _Again(replica, target, entries)
     performer.perform()
-    done = [e for e in performer.done if e.ok]
-    last = entries[-1].ticket if entries else head.ticket
-    holding = Holding(replica, max([version, head.version, *(e.version for e in entries)]), head.changes + len(done))
-    recent = Recent(chain(head.done, (e.request for e in done)))
-    part = part_with(replica, head.part, performer.done)
-    return Held(holding, part, last, spooled(capture(target)), recent.requests(), on_disk=True)
+    return performer.done
 
 
 def part_with(replica: Replica, old: bytes, entries: Sequence[Entry]) -> bytes:

@@ -17,7 +17,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wai
 
 from framework.errors import BadMessage, BadRequest, Unavailable
 from framework.ids import Node, Replica, object_of, replica
-from framework.net.peers import NotReached, SaysNo
+from framework.net.peers import HasNone, NotReached, SaysNo
 from framework.net.wire.com_pb2 import FetchChunk, FetchWish
 from framework.orb.moving.job import Fetched, Job
 
@@ -86,6 +86,21 @@ class Fetcher:
         finally:
             job.reset()
             del self._jobs[at]
+
+    async def luggage(self, at: Replica, donor: Node) -> bytes | None:
+        """Only what comes with a state that another node holds of an earlier life; None if it holds none."""
+        source = replica(object_of(at), donor)
+        wish = FetchWish(node=self._node, life=self._life, replica=source, held=True)
+        try:
+            async with asyncio.timeout(self._silence), aclosing(self._link(donor, wish)) as chunks:
+                async for chunk in chunks:
+                    if chunk.WhichOneof("what") == "header":
+                        return bytes(chunk.header.part)
+        except HasNone:
+            return None
+        except TimeoutError:
+            raise Unavailable(f"{donor} was silent for {self._silence:g} s") from None
+        raise Unavailable(f"{donor} does not say what {source} holds")
 
     def status(self) -> list[dict[str, Any]]:
         """For ``obo status``: plain data."""
