@@ -103,6 +103,19 @@ def test_who_inherits_from_what_is_compiled_is_compiled_as_well() -> None:
         assert not bases & native, f"{path}: {bases & native}"
 
 
+def test_what_inherits_from_others_and_waits_is_not_compiled() -> None:
+    """Coroutines of a class that is not machine code itself, because its base is gRPC's, have crashed the process."""
+    from framework.cli.compile import HOME, MODULES
+
+    trees = [ast.parse((HOME / m).read_text()) for m in MODULES]
+    classes = [n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    names = {c.name for c in classes}
+    for cls in classes:
+        strange = [ast.unparse(b) for b in cls.bases if ast.unparse(b) not in {*names, "Protocol", "NamedTuple"}]
+        waits = [n.name for n in cls.body if isinstance(n, ast.AsyncFunctionDef)]
+        assert not (strange and waits), f"{cls.name}({strange}): {waits}"
+
+
 def _is_data(cls: ast.ClassDef) -> bool:
     names = {ast.unparse(b) for b in cls.bases}
     return bool(names & {"msgspec.Struct", "NamedTuple", "Protocol"})

@@ -20,9 +20,10 @@ from framework.com.receipt import Receipt
 from framework.errors import BadMessage, BadRequest, OboError, OutcomeUnknown, Unavailable
 from framework.net.pace import Pace
 from framework.net.wire.orb_pb2 import Packet
-from framework.net.wire.orb_pb2_grpc import SessionServicer, add_SessionServicer_to_server
+from framework.net.wire.orb_pb2_grpc import add_SessionServicer_to_server
+from framework.orb.accepting import Acceptor
 from framework.orb.begun import Begun
-from framework.orb.guard import Caller, Guard
+from framework.orb.guard import Guard
 from framework.orb.host import Host
 from framework.orb.limits import MARGIN, InFlight, Limits, Outbox, Total, fitting
 from framework.orb.messages import (
@@ -45,6 +46,7 @@ from framework.orb.messages import (
     to_node,
 )
 from framework.orb.naming import Pick, usual_receipt
+from framework.orb.who import Caller
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +69,7 @@ class Sessions:
         self._clients: dict[str, _Client] = {}
 
     def serve_on(self, server: Any) -> None:
-        add_SessionServicer_to_server(_Acceptor(self), server)
+        add_SessionServicer_to_server(Acceptor(self), server)
 
     def received(self, effect: Received, why: str) -> None:
         client = self._clients.get(effect.client)
@@ -364,14 +366,6 @@ class _Client:
             self._say(Answer(number, True, (Response(at, "ok" if ok else "error", body),)))
 
         life.dispatch.read(at, part.footprint, part.args, read)
-
-
-class _Acceptor(SessionServicer):
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
-
-    async def Open(self, request_iterator: Any, context: Any) -> None:  # noqa: N802  # the name is in orb.proto
-        await self._sessions.serve(context)
 
 
 def _name(first: Packet) -> str:
