@@ -169,11 +169,15 @@ class Handover:
 
     def may_take(self, replica: Replica) -> bool:
         """Not while the next view is decided: it was told that this replica has no state, and may name another one that
-        begins with what it holds. Nor before tran here knows what became of transactions in it (com/lasting.py)."""
-        trans = self.com.trans
-        if trans.lasts and trans.at in self.unready and self.com.hosts[replica].durable and replica != trans.at:
+        begins with what it holds. Nor before tran has its own state."""
+        if self.after_tran(replica):
             return False
         return replica in self.unready and (replica in self.committed or self.com.member.promised == NONE)
+
+    def after_tran(self, replica: Replica) -> bool:
+        """Must it wait until tran here knows what became of transactions in its state (framework.com.lasting)?"""
+        trans = self.com.trans
+        return trans.lasts and trans.at in self.unready and replica != trans.at and self.com.hosts[replica].durable
 
     def take(self, event: Take, now: float) -> None:
         host = self.com.hosts.get(event.replica)

@@ -28,10 +28,11 @@ from framework.orb.config import split_address
 from framework.orb.home import TIMEOUT, Home
 from framework.orb.loops import new_loop
 from framework.orb.messages import Act, Change, Look
-from framework.orb.proxy import Finish, Settle
+from framework.orb.proxy import Finish, Request, Settle
+from framework.orb.racing import Race
 from framework.orb.transaction import ATTEMPTS, LIMIT, AsyncTransaction, Transaction, run, run_async
 from framework.orb.waits import Latch, LoopFuture, ThreadFuture
-from framework.orb.ways import AsyncWays, Ways
+from framework.orb.ways import AsyncWays, Success, Ways
 
 R = TypeVar("R")
 T = TypeVar("T", bound=Object)
@@ -120,6 +121,11 @@ class Orb(Ways):
     def _wholly(self, act: Callable[[], R]) -> R:
         return act() if joined.get() is not None else self.run_transaction(lambda _: act())
 
+    def _race(self, requests: Sequence[Request]) -> Success:
+        if self.in_transaction:
+            return super()._race(requests)
+        return self._run(Race(_face_of(self._home), requests, LIMIT).run())
+
     def _by_votes(self, act: Callable[[], R]) -> R:
         if joined.get() is not None:
             return super()._by_votes(act)
@@ -176,15 +182,18 @@ class AsyncOrb(AsyncWays):
         self._timeout = inputs.seconds(timeout, "AsyncOrb: timeout")
 
     async def __aenter__(self) -> Self:
-        self._home = Home(self._addresses, self._timeout, self._credentials)
-        self._begin = self._home.begin
-        self._collect = self._home.collect
+        self._use(Home(self._addresses, self._timeout, self._credentials))
         try:
             await self._home.reached()
         except BaseException:
             await self._home.close()
             raise
         return self
+
+    def _use(self, home: Home) -> None:
+        self._home = home
+        self._begin = home.begin
+        self._collect = home.collect
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -228,6 +237,17 @@ class AsyncOrb(AsyncWays):
 
     async def _wholly(self, act: Callable[[], Awaitable[R]]) -> R:
         return await (act() if joined.get() is not None else self.run_transaction(lambda _: act()))
+
+    @property
+    def in_transaction(self) -> bool:
+        """Is this task inside of such a block?"""
+        found = joined.get()
+        return found is not None and found.has(self._home)
+
+    async def _race(self, requests: Sequence[Request]) -> Success:
+        if self.in_transaction:
+            return await super()._race(requests)
+        return await Race(self, requests, LIMIT).run()
 
     async def _by_votes(self, act: Callable[[], Awaitable[R]]) -> R:
         if joined.get() is not None:
@@ -276,3 +296,10 @@ def _background() -> asyncio.AbstractEventLoop:
             _thread = threading.Thread(target=_loop.run_forever, name="obo-client", daemon=True)
             _thread.start()
         return _loop
+
+
+def _face_of(home: Home) -> AsyncOrb:
+    """The same client, for coroutines on its loop."""
+    orb = AsyncOrb.__new__(AsyncOrb)
+    orb._use(home)
+    return orb

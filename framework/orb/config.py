@@ -264,7 +264,7 @@ def check_options(where: str, cls: type[Object], options: Mapping[str, Any]) -> 
 
 
 def _loose(cls: type[Object]) -> bool:
-    return not cls.transactions if issubclass(cls, Backed) else cls.durable
+    return issubclass(cls, Backed) and not cls.transactions
 
 
 def _class(where: str, target: str) -> type[Object]:

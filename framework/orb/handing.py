@@ -154,7 +154,7 @@ class Handing:
         while mine in self._com.unready:
             source = self._plans[mine] = self._com.handover.seeds.get(mine)
             donors = [n for n in self._com.unready[mine] if self._has_state(mine, n)]
-            if source is not None and not self._com.handover.may_take(mine):
+            if self._com.handover.after_tran(mine) or (source is not None and not self._com.handover.may_take(mine)):
                 await asyncio.sleep(LOOK)
             elif source == NOBODY:
                 await self._try(mine, self._begin_anew(mine))
@@ -242,7 +242,7 @@ class Handing:
         try:
             if isinstance(resident, BackedResident) and mine in self._held:
                 self._check_wanted(mine, source)  # it takes the place of what is held
-                self._held[mine].spool.close()
+                await asyncio.to_thread(self._held[mine].spool.close)  # it may be about to be settled
             await asyncio.to_thread(resident.adopt, chunks)
         finally:
             self._adopting.discard(mine)

@@ -78,6 +78,8 @@ class Life:
         if node.disk is not None:
             self.journaling = Journaling(node.disk, self.com, self.tracing, self.dispatch, node.fail)
             self.dispatch.write_down(self.journaling)
+            for backed in self.backed():
+                backed.may_settle = self.journaling.may_settle
         self.explainer = Explainer(self.com, node.peers, self.dispatch.since)
         self.handing = Handing(
             self.com,

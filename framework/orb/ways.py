@@ -47,9 +47,16 @@ class Ways(_Whole):
             done = self.some(len(requests), *requests)
         return [one.value for one in done]
 
-    def alternative(self, *requests: Request) -> Success:
-        """One after the other, until one succeeds. If none does, the last failure is raised."""
+    def alternative(self, *requests: Request, at_once: bool = False) -> Success:
+        """One after the other, until one succeeds. If none does, the last failure is raised. ``at_once``: all are asked
+        at the same time, the first that succeeds wins, and the others are undone; for clients, outside of a block."""
+        if at_once:
+            _check(1, requests)
+            return self._race(requests)
         return self.some(1, *requests, more=False)[0]
+
+    def _race(self, requests: Sequence[Request]) -> Success:
+        raise BadRequest(_NOT_AT_ONCE)
 
     def some(self, r: int, *requests: Request, more: bool = True) -> list[Success]:
         """At least ``r``. ``more``: all are asked at once, and all that succeed count; else they are asked one after
@@ -90,8 +97,14 @@ class AsyncWays(_Whole):
             done = await self.some(len(requests), *requests)
         return [one.value for one in done]
 
-    async def alternative(self, *requests: Request) -> Success:
+    async def alternative(self, *requests: Request, at_once: bool = False) -> Success:
+        if at_once:
+            _check(1, requests)
+            return await self._race(requests)
         return (await self.some(1, *requests, more=False))[0]
+
+    async def _race(self, requests: Sequence[Request]) -> Success:
+        raise BadRequest(_NOT_AT_ONCE)
 
     async def some(self, r: int, *requests: Request, more: bool = True) -> list[Success]:
         _check(r, requests)
@@ -160,6 +173,12 @@ def judged(r: int, requests: Sequence[Request], replies: Sequence[Reply]) -> lis
 _NOT_ALONE = (
     "control='distributed' inside of a transaction, or of a method: the root of that decides. Leave it out; it is for "
     "an atomic of a client that is a transaction of its own"
+)
+
+
+_NOT_AT_ONCE = (
+    "alternative(at_once=True) inside of a transaction, or of a method: the rest could have seen what it undoes. "
+    "Leave it out: they are asked one after the other"
 )
 
 

@@ -15,13 +15,14 @@ from framework.com.events import Safe
 from framework.com.handed import Part, Told
 from framework.com.messages import Request
 from framework.footprint import Footprint
-from framework.ids import Invocation, Replica, Sid, object_of
+from framework.ids import TRAN, Invocation, Replica, Sid, object_of
 
 if TYPE_CHECKING:
     from framework.sim.node import SimNode
 
 
 LONGEST = (2.0, 10.0, 60.0)  # that a sync takes, in one world or another; a message takes 1 to 10
+SLOW = (2.0, 60.0, 200.0)  # the same on one node or another, where transactions survive
 
 
 class Promise(msgspec.Struct, frozen=True):
@@ -48,7 +49,10 @@ class Disk:
     def __init__(self, node: "SimNode") -> None:
         self._node = node
         self._chance = Random(f"{node.world.seed}/disk/{node.name}")
-        self._longest = Random(f"{node.world.seed}/disks").choice(LONGEST)
+        objects = node.world.directory.objects
+        lasting = TRAN in objects and objects[TRAN].durable  # then one may know what another one does not
+        chance = Random(f"{node.world.seed}/disks/{node.name}" if lasting else f"{node.world.seed}/disks")
+        self._longest = chance.choice(SLOW if lasting else LONGEST)
         self._ended: dict[Replica, list[Noted]] = {}  # since the state that is there
         self._pending: list[Noted] = []  # to be written
         self._writing = 0  # so many of them are under way

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from framework.com.core import Com
-from framework.com.event import Doubt, Resolved
+from framework.com.event import Decided, Doubt, Resolved
 from framework.com.events import (
     Accepted,
     AnyEffect,
@@ -343,6 +343,8 @@ class SimNode:
             world.performer.accepted(self, effect)
         elif type(effect) is Snapshot:
             world.transfers.send(self, effect)
+        elif type(effect) is Decided:
+            world.upheaval.decided()
         elif type(effect) is Resolved:
             self._resolved(effect)
         elif type(effect) is Installed:

@@ -54,6 +54,7 @@ class Oracle(Replay):
             self.blame("A6", fault)
         self._replay()
         self._significant()
+        oracle_tran.recall(self)
         oracle_whole.judge(self)
         oracle_crash.judge(self)
         oracle_tran.judge(self)
@@ -381,8 +382,6 @@ class Oracle(Replay):
         place.by_invocation = {p.invocation: p for p in taken}
         for p in taken:
             place.delivered |= self.of_invocation[p.invocation]
-        if place.object == TRAN and TRAN in self.fallen:
-            oracle_tran.remember(self, place)
 
     def _kept(self, r: Record, name: str) -> list[Performed]:
         """What is in the state beside that of its ticket: it had been performed, and its transaction was committed when

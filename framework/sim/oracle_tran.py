@@ -121,12 +121,16 @@ def _told(run: Facts) -> None:
             run.blame("T2", f"{root} was acknowledged by a majority of {name}, and is not committed")
 
 
-def remember(run: Facts, place: Place) -> None:
-    """All replicas of tran were lost at once. What this one has found on disks is all that was decided."""
+def recall(run: Facts) -> None:
+    """Where all replicas of tran were lost at once, what was decided is what those know that came after: all that was
+    on a disk. What was on none nobody outside has been told of (``_told``, A10)."""
+    if TRAN not in run.objects or not run.objects[TRAN].durable or not _all_lost(run):
+        return
     run.outcomes = {}
-    for instance in place.performed:
-        if (found := outcome(run, place, instance)) is not None:
-            run.outcomes.setdefault(*found)
+    for place in run.places.values():
+        for instance in place.performed if place.object == TRAN and place.final else ():
+            if (found := outcome(run, place, instance)) is not None:
+                run.outcomes.setdefault(*found)
 
 
 def settled(instance: Performed, adopted: Record) -> Performed:

@@ -29,6 +29,8 @@ class Upheaval:
     def __init__(self, world: "World") -> None:
         self.world = world
         self.absent: set[Node] = set()  # stay away for good
+        self._strikes = 0  # so many blackouts come when a transaction has just been decided
+        self._striking = self._chance("strikes")
         faults = world.faults
         names = list(world.nodes)
         if len(names) < 2:
@@ -37,6 +39,7 @@ class Upheaval:
         for i in range(faults.blackouts):
             chance = self._chance("blackout", i)
             world.at(chance.uniform(20.0, world.horizon * 0.7), partial(self._blackout, chance))
+        self._strikes = 2 if faults.members else 0
         self._each("leave", faults.leaves, self._leave)
         self._each("evict", faults.evicts, self._evict)
         for i in range(faults.partitions):
@@ -132,6 +135,12 @@ class Upheaval:
         for node in self.world.nodes.values():
             node.crash()
             self._start_at(node, now + chance.uniform(1.0, 60.0))
+
+    def decided(self) -> None:
+        """A node that has to remember it has heard of an outcome: that is the moment for a crash of all."""
+        if self._strikes and self._striking.random() < 0.1:
+            self._strikes -= 1
+            self.world.after(self._striking.uniform(0.0, 15.0), partial(self._blackout, self._striking))
 
     def _start_at(self, node: SimNode, when: float) -> None:
         starts = node.starts

@@ -105,6 +105,39 @@ def test_alternative_is_the_first_that_succeeds_and_no_other(play):
     play(act)
 
 
+def test_alternatives_may_be_asked_at_once(play):
+    """One wins, whoever is slow or fails; nothing is left of the others."""
+
+    async def act(c, orb):
+        async def settled(name):
+            return await orb.object(name).get("k")
+
+        won = [await orb.alternative(*adds(orb, BAD, 2, 3), at_once=True) for _ in range(20)]
+        assert {one.object for one in won} <= {"b", "c"}
+        b = 2 * sum(one.object == "b" for one in won)
+        assert [await settled(name) for name in "abc"] == [0, b, 3 * sum(one.object == "c" for one in won)]
+        with pytest.raises(RemoteError, match="too much") as caught:
+            await orb.alternative(*adds(orb, BAD, BAD), at_once=True)
+        assert "1 of 2 had to succeed; 2 have failed" in caught.value.__notes__
+        async with orb.transaction():  # it keeps c busy, and nobody waits for that one
+            await orb.object("c").put("k", 0)
+            both = orb.object("c").add.request("k", 5), orb.object("b").add.request("k", 5)
+            async with c.client("n2") as other, asyncio.timeout(5):
+                assert (await other.alternative(*both, at_once=True)).object == "b"
+            with pytest.raises(BadRequest, match="asked one after the other"):
+                await orb.alternative(*both, at_once=True)
+        assert [await settled(name) for name in "bc"] == [b + 5, 0]
+
+        def work():
+            with connect(c.config.address("n2")) as mine:
+                assert mine.alternative(*adds(mine, BAD, 2), at_once=True).object == "b"
+
+        await asyncio.to_thread(work)
+        await rows(c, "b", {"k": b + 7})
+
+    play(act)
+
+
 def test_some_is_at_least_so_many_or_none(play):
     async def act(c, orb):
         assert await orb.some(2, *adds(orb, 1, BAD, 3)) == [("a", 1), ("c", 3)]

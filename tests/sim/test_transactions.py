@@ -33,10 +33,10 @@ FOUND: list[tuple[int, Level, str]] = [
 ]
 
 
-def fault(seed: int, level: Level) -> str:
-    """What is wrong with the run of this seed; empty if nothing is."""
+def fault(seed: int, level: Level, lasting: bool = False) -> str:
+    """What is wrong with the run of this seed; empty if nothing is. ``lasting``: objects may be durable."""
     try:
-        violations = run(seed, Options({"transactions": True, "lasting": False}, level)).verdict.violations
+        violations = run(seed, Options({"transactions": True, "lasting": lasting}, level)).verdict.violations
     except (OboError, AssertionError, KeyError) as error:
         return f"{type(error).__name__}: {error}"
     return str(violations[0]) if violations else ""

@@ -2,12 +2,19 @@
 
 from typing import Any
 
+import msgspec
+
 from framework.com.ahead import Ahead
+from framework.com.event import Resolved
+from framework.com.handover import Handover
+from framework.com.lasting import Lasting
 from framework.com.outcome import Outcome
 from framework.com.tran import Trans
 from framework.com.view import VOTE, Directory
 from framework.com.votes import Votes
+from framework.com.words import NONE
 from framework.ids import TRAN
+from framework.sim.transfer import Transfers
 
 from .mutants import Mutant
 
@@ -54,4 +61,43 @@ TRAN_MUTANTS: dict[str, Mutant] = {
     "votes have no order": (Directory, "needs_agreement", _votes_unordered),
     "one vote is enough": (Votes, "cast", _one_is_enough),
     "nobody gives way, and nobody aborts for others": (Trans, "abort", _none),
+}
+
+
+def _none_is_kept(self: Lasting, real: Any = Lasting.tick) -> None:
+    for at in tuple(self._doubts):
+        del self._doubts[at]
+        self._com.tell(Resolved(at, ()))
+
+
+def _all_are_kept(self: Lasting, real: Any = Lasting.tick) -> None:
+    for at, doubt in tuple(self._doubts.items()):
+        del self._doubts[at]
+        self._com.tell(Resolved(at, tuple([part for part, _ in doubt.parts])))
+
+
+def _told_at_once(self: Lasting, root: Any, name: Any, event: Any) -> Any:
+    return event
+
+
+def _root_is_safe(self: Trans, host: Any, instance: Any, event: Any, outcome: Any, real: Any = Trans._end_root) -> None:
+    real(self, host, instance, msgspec.structs.replace(event, safe=True), outcome)
+
+
+def _one_disk(self: Transfers, node: Any, held: Any) -> Any:
+    return held
+
+
+def _before_tran(self: Handover, replica: Any) -> bool:
+    return replica in self.unready and (replica in self.committed or self.com.member.promised == NONE)
+
+
+#: Rules without which transactions do not survive a crash of all nodes (framework/com/lasting.py).
+LASTING_MUTANTS: dict[str, Mutant] = {
+    "what is in doubt is dropped": (Lasting, "tick", _none_is_kept),
+    "what is in doubt is kept": (Lasting, "tick", _all_are_kept),
+    "a root answers before its outcome is on disk": (Lasting, "held_back", _told_at_once),
+    "a root decides before what it did is on disk": (Trans, "_end_root", _root_is_safe),
+    "the tran that begins knows what one disk has": (Transfers, "_with_others", _one_disk),
+    "a state is taken before tran has one": (Handover, "may_take", _before_tran),
 }

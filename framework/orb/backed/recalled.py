@@ -6,7 +6,9 @@ performed now; else it is *in doubt*, and whoever knows the outcome says which a
 with it has been performed after it, for its conflict slots were held; so it can be performed last.
 """
 
+import threading
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from framework.com.view import Holding
@@ -27,6 +29,14 @@ class InStore:
     def __init__(self, target: Backed) -> None:
         self._target = target
         self._closed = False
+        self._changing = threading.Lock()
+
+    @contextmanager
+    def changed(self) -> Iterator[None]:
+        """In a thread. Nobody puts another state in its place meanwhile."""
+        with self._changing:
+            self.check()
+            yield
 
     def chunks(self) -> Iterator[bytes]:
         self.check()
@@ -38,7 +48,8 @@ class InStore:
 
     def close(self) -> None:
         """Another state takes its place, or it is in use again."""
-        self._closed = True
+        with self._changing:
+            self._closed = True
 
 
 class _Store(NamedTuple):
@@ -94,7 +105,8 @@ def _held(store: _Store, notes: Sequence[Entry | Settled]) -> Held:
 def _resolved(
     store: _Store, notes: Sequence[Entry | Settled], doubt: Sequence[Entry], keep: Collection[Invocation]
 ) -> Held:
-    held = _held(store, [*notes, *_settled(store, notes, doubt, keep)])
+    with store.state.changed():
+        held = _held(store, [*notes, *_settled(store, notes, doubt, keep)])
     held.kept = tuple([str(e.request.invocation) for e in doubt if e.request.invocation in keep])
     return held
 

@@ -154,9 +154,13 @@ class BackedResident(Resident):
         if self._readers:
             self._let_read(set(done))
         self._dispatch.look(self.replica)
-        if not self._closing and (self._entries > RECORDS or self._bytes > BYTES):
+        if not self._closing and self._is_much(1 if not self.held else 2):
             self._closing = True
             self._dispatch.when_quiet(self.replica, self._renew)
+
+    def _is_much(self, times: int) -> bool:
+        """To begin the notes anew, what is held must end, and others wait for that: it is put off for a while."""
+        return self._entries > times * RECORDS or self._bytes > times * BYTES
 
     def _let_read(self, safe: set[Work]) -> None:
         waiting, self._readers = self._readers, []

@@ -16,7 +16,7 @@ import msgspec
 from framework.com.core import Com
 from framework.com.event import Decided
 from framework.com.events import Completed
-from framework.ids import Replica, Sid
+from framework.ids import Invocation, Replica, Sid
 from framework.orb.durable.disk import Disk
 from framework.orb.durable.entries import Entry, Head, Settled, encode
 from framework.orb.durable.noting import entry_of, outcome_of, settled_of
@@ -94,6 +94,14 @@ class Journaling:
         position = self._append(effect.replica, outcome_of(self._com, self._tracing, effect))
         if position is not None:
             self._watch(effect.sid, position)
+
+    def may_settle(self, name: Invocation, act: Callable[[], None]) -> None:
+        """``act`` when it is on disk that this transaction, which was just decided, is committed."""
+        at = self._com.trans.at
+        if not self.waits(at):
+            act()
+            return
+        self.on_disk(at, self.position(at)).add_done_callback(lambda done: _if_done(done, act))
 
     def settle(self, performance: Instance, commit: bool) -> None:
         """The transaction of an instance is over. What follows it stands behind it in the journal, and a read that does
@@ -220,6 +228,12 @@ class Journaling:
         self._ready.add(replica)
         if not self._dispatch.stopped:
             self.remember()
+
+
+def _if_done(done: "asyncio.Future[None]", act: Callable[[], None]) -> None:
+    """If it has failed, the node does."""
+    if not done.cancelled() and done.exception() is None:
+        act()
 
 
 def _chunks(head: Head, chunks: Callable[[], Iterator[bytes]], close: Callable[[], None]) -> Iterator[bytes]:

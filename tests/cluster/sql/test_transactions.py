@@ -5,11 +5,15 @@ import time
 
 import pytest
 
-from framework import Aborted, RemoteError
+from framework import Aborted, Broken, RemoteError
+from framework.orb.backed import resident
+from framework.orb.backed.writing import Writing
+from framework.orb.durable.entries import Entry, record
 from framework.testing import cluster
 from objects.bank import Bank
 from objects.sql import Database
 from objects.sql.client import LEVELS, Sql
+from tests.cluster.sql.clerk import Clerk
 from tests.cluster.test_membership import ready, until
 
 WAIT = 60.0
@@ -64,7 +68,8 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path, dialect, options):
-    with cluster({"bank": Bank, "db": Database}, NODES, trace=tmp_path, options=options) as c:
+    objects = {"bank": Bank, "db": Database, "clerk": Clerk, "other": Clerk}
+    with cluster(objects, NODES, trace=tmp_path, options=options) as c:
         made = Scene(c, dialect)
         yield made
         made.alike()
@@ -225,6 +230,89 @@ def test_a_statement_that_fails_is_undone_alone(scene):
         scene.bank.withdraw("ann", 10)
     assert scene.rows() == [(100,), (101,), (100,), (100,), (100,)]
     assert scene.rows("SELECT id FROM log") == [(1,)]
+
+
+def test_what_a_method_did_is_undone_with_it(scene):
+    clerk = scene.orb.object(Clerk, "clerk")
+    assert clerk.note("first", False) == 1
+    with pytest.raises(RemoteError, match="on purpose"):
+        clerk.note("undone", True)
+    assert scene.rows("SELECT id, what FROM log") == [(1, "first")]
+    assert clerk.both("other") == 2
+    assert scene.rows("SELECT id, what FROM log ORDER BY id") == [(1, "first"), (2, "kept")]
+
+
+def test_a_circle_is_broken(scene):
+    """Two change the same rows crosswise: one gives way, and does it again."""
+    errors, met = [], threading.Barrier(2)
+
+    def moves(first, second, orb, db, bank):
+        def move(orb):
+            db.execute("UPDATE t SET n = n + 1 WHERE id = ?", [first])
+            if not met.broken:
+                met.wait(10)
+                met.abort()
+            db.execute("UPDATE t SET n = n + 1 WHERE id = ?", [second])
+            bank.deposit("ann", 1)
+
+        try:
+            orb.run_transaction(move, timeout=WAIT)
+        except threading.BrokenBarrierError:
+            orb.run_transaction(move, timeout=WAIT)
+        except Exception as error:
+            errors.append(error)
+
+    ways = [(1, 2, *scene.other("n2")), (2, 1, *scene.other("n3"))]
+    threads = [threading.Thread(target=moves, args=way) for way in ways]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT)
+    assert not errors
+    assert scene.rows() == [(100,), (102,), (102,), (100,), (100,)]
+    assert scene.bank.balance("ann") == 102
+
+
+def test_a_replica_that_cannot_do_it_again_leaves(scene, monkeypatch):
+    """It comes back with the state of the others."""
+    again, failed = Writing.again, []
+
+    def fails(self):
+        if self.resident.replica == "db@n3" and not failed:
+            failed.append(self)
+            raise Broken("on purpose")
+        again(self)
+
+    monkeypatch.setattr(Writing, "again", fails)
+    with scene.orb.transaction():
+        scene.put(7)()
+        scene.bank.withdraw("ann", 1)
+    until(lambda: failed, "it was not asked to")
+    until(lambda: scene.c.look("n1")["group"]["members"].get("n3", 1) > 1, "n3 has not left")
+    until(lambda: ready(scene.c, *NODES), "n3 is not back")
+    assert scene.rows()[1] == (7,)
+
+
+def test_notes_are_not_begun_anew_while_something_is_prepared(scene, monkeypatch):
+    monkeypatch.setattr(resident, "RECORDS", 5)
+    monkeypatch.setattr(resident, "AGAIN", 0.1)
+    _, other, _ = scene.other()
+    stores = [scene.c._members[n]._node.life.residents[f"db@{n}"].store for n in NODES]
+
+    def prepared(store):
+        notes = [record(data, "a note") for data in store.recall().entries]
+        return [n for n in notes if isinstance(n, Entry) and n.tran is not None]
+
+    with scene.orb.transaction(timeout=WAIT):
+        scene.put(7)()
+        for n in range(30):
+            other.execute("UPDATE t SET n = ? WHERE id = 2", [n])
+        until(lambda: all(map(prepared, stores)), "it is not prepared everywhere")
+        scene.put(8)()
+    for n in range(30):
+        other.execute("UPDATE t SET n = ? WHERE id = 2", [n])
+    until(lambda: not any(map(prepared, stores)), "the notes are not begun anew")
+    assert scene.rows()[1:3] == [(8,), (29,)]
 
 
 def test_different_rows_do_not_wait_for_each_other(scene):

@@ -3,17 +3,20 @@
 import random
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 
 from framework import Aborted, OutcomeUnknown, RemoteError, performing
-from framework.errors import OboError
+from framework.errors import DeadlineExceeded, OboError, Unavailable
 from framework.orb.backed.recalled import recalled
 from framework.testing import cluster
 from objects.bank import Bank
 from objects.sql import Database
 from objects.sql.client import Sql
+from tests.cluster.accounts import Vault
 from tests.cluster.sql.group import NODES
+from tests.cluster.test_durable import restart_all
 from tests.cluster.test_membership import ready, until
 from tests.objects.sql.replica import Request
 
@@ -64,7 +67,7 @@ class Mover:
         except RemoteError as error:
             if "IntegrityError" not in str(error) and "RefusedError" not in str(error):
                 raise
-        except (Aborted, OutcomeUnknown):
+        except (Aborted, OutcomeUnknown, Unavailable, DeadlineExceeded):
             pass
 
     def sum(self, orb):
@@ -86,32 +89,57 @@ def made(c):
     return orb, db
 
 
+@contextmanager
+def moving(c):
+    """Gives a function that waits until so much more was moved."""
+    orb, db = made(c)
+    movers = [Mover(c, node, i) for i, node in enumerate(NODES)]
+
+    def more(count=15):
+        wanted = sum(m.moved for m in movers) + count
+        until(lambda: sum(m.moved for m in movers) >= wanted or any(m.errors for m in movers), "they do not go on")
+        assert not [error for m in movers for error in m.errors]
+
+    more()
+    yield more
+    more()
+    for mover in movers:
+        mover.stop()
+    check(orb, db, movers)
+
+
+def check(orb, db, movers):
+    assert not [error for m in movers for error in m.errors]
+    assert orb.run_transaction(movers[0].sum, timeout=WAIT) == TOTAL
+    until(lambda: db.digests().equal and not db.digests().missing, "replicas differ")
+    rows = db.query("SELECT id, n FROM t ORDER BY id", read="linearizable").rows
+    banks = [r.value for r in orb.crec(orb.mcast(orb.object(Bank, "bank").audit.request()))]
+    assert banks == [banks[0]] * 3
+    assert [n + banks[0].get(f"a{i}", 0) for i, n in rows] == [2 * START] * ROWS
+    assert sum(m.reads for m in movers) > 0
+
+
 def test_nodes_are_killed_one_after_the_other(tmp_path, options):
     with cluster({"bank": Bank, "db": Database}, NODES, processes=True, trace=tmp_path, options=options) as c:
-        orb, db = made(c)
-        movers = [Mover(c, node, i) for i, node in enumerate(NODES)]
+        with moving(c) as more:
+            for victim in ("n2", "n1", "n3"):
+                c.crash(victim)
+                more()
+                c.restart(victim)
+                until(lambda: ready(c, *NODES), f"{victim} is not back")
+                more()
+        c.verify(WAIT)
 
-        def more(count=15):
-            wanted = sum(m.moved for m in movers) + count
-            until(lambda: sum(m.moved for m in movers) >= wanted or any(m.errors for m in movers), "they do not go on")
 
-        for victim in ("n2", "n1", "n3"):
-            more()
-            c.crash(victim)
-            more()
-            c.restart(victim)
-            until(lambda: ready(c, *NODES), f"{victim} is not back")
-        more()
-        for mover in movers:
-            mover.stop()
-        assert not [error for m in movers for error in m.errors]
-        assert orb.run_transaction(movers[0].sum, timeout=WAIT) == TOTAL
-        until(lambda: db.digests().equal and not db.digests().missing, "replicas differ")
-        rows = db.query("SELECT id, n FROM t ORDER BY id", read="linearizable").rows
-        banks = [r.value for r in orb.crec(orb.mcast(orb.object(Bank, "bank").audit.request()))]
-        assert banks == [banks[0]] * 3
-        assert [n + banks[0].get(f"a{i}", 0) for i, n in rows] == [2 * START] * ROWS
-        assert sum(m.reads for m in movers) > 0
+def test_all_nodes_are_killed_at_once(tmp_path, options):
+    """The bank is durable, too. What was prepared, and not decided anywhere, did not happen; what was, did."""
+    with cluster({"bank": Vault, "db": Database}, NODES, processes=True, trace=tmp_path, options=options) as c:
+        with moving(c) as more:
+            for _ in range(3):
+                for node in NODES:
+                    c.crash(node)
+                restart_all(c, NODES)
+                more()
         c.verify(WAIT)
 
 
@@ -183,6 +211,14 @@ def test_what_is_kept_is_performed_and_the_rest_is_dropped(left):
     assert found.part != held.part
     again = left.held()  # it is in the store
     assert (again.doubt, again.holding, again.done) == ((), found.holding, found.done)
+
+
+def test_a_state_that_was_replaced_stays_as_it_is(left):
+    held = left.held()
+    held.spool.close()
+    with pytest.raises(Unavailable, match="another one has taken its place"):
+        held.resolve([invocation for invocation, _ in held.doubt])
+    assert left.rows() == [START] * ROWS
 
 
 def test_nothing_is_kept(left):
