@@ -70,7 +70,7 @@ class Epoch:
         for context in contexts:
             self.context.merge_wire(context)
         self._commits += 1
-        if self._commits % 256 == 0:  # an epoch may last long
+        if self._commits % 64 == 0:  # an epoch may last long
             self.context.prune(self._known)
             self._agreed = [a for a in self._agreed if self._is_left(a)]
 

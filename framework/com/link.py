@@ -42,7 +42,6 @@ class Link:
         "heard_at",
         "mine",
         "moved",
-        "on_the_way",
         "peer",
         "resend_at",
         "sent_at",
@@ -57,8 +56,7 @@ class Link:
         self.timing = timing
         self._out: deque[AnyMessage] = deque()
         self._next = 1
-        self._unacked: deque[tuple[int, bytes, int]] = deque()  # number, frame, messages in it
-        self.on_the_way = 0  # messages that are not acknowledged
+        self._unacked: deque[tuple[int, bytes]] = deque()
         self._expected = 1
         self._acked = 0  # what the peer has been told
         self._early: dict[int, Frame] = {}
@@ -98,8 +96,7 @@ class Link:
             data = encode(
                 Frame(source, view, self._next, self._acked, self._ask(now), clock, messages, self.mine, self.theirs)
             )
-            self._unacked.append((self._next, data, count))
-            self.on_the_way += count
+            self._unacked.append((self._next, data))
             self._next += 1
             if len(self._unacked) == 1:
                 self.resend_at = now + self.timing.resend_after
@@ -125,7 +122,7 @@ class Link:
 
     def again(self, now: float, first: int = 0) -> list[bytes]:
         self.resend_at = now + self.timing.resend_after
-        return [data for number, data, _ in self._unacked if number >= first][: self.timing.burst]
+        return [data for number, data in self._unacked if number >= first][: self.timing.burst]
 
     def _ask(self, now: float) -> int:
         if self.gap_at is None or now - max(self.gap_at, self.asked_at) < self.timing.ask_after:
@@ -168,7 +165,7 @@ class Link:
         """The frames that are now in order; early ones are kept, duplicates dropped."""
         self.heard_at = now
         while self._unacked and self._unacked[0][0] <= frame.ack:
-            self.on_the_way -= self._unacked.popleft()[2]
+            self._unacked.popleft()
             self.resend_at = now + self.timing.resend_after
         if not self._unacked:
             self.resend_at = float("inf")

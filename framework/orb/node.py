@@ -59,6 +59,7 @@ from framework.orb.workers import Workers
 log = logging.getLogger(__name__)
 
 TICK = 0.02
+FRAME = 3  # messages in a frame, roughly, when there is little to do
 #: Streams are reliable while they stand: a frame is sent again when one breaks, and else only after very long silence.
 TIMING = Timing(delta=0.05, ask_after=0.5, resend_after=20.0, suspect_after=0.75)
 EARLY = 512  # frames kept for an outsider that is about to be a member
@@ -153,7 +154,7 @@ class Node:
 
     def on_the_way(self, peer: NodeName) -> int:
         link = self.member.com.links.get(peer) if self.member is not None else None
-        return link.on_the_way if link is not None else 0
+        return link.unacked * FRAME if link is not None else 0
 
     async def _tick(self) -> None:
         while True:

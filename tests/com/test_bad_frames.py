@@ -408,7 +408,7 @@ def test_an_ask_is_answered_with_what_is_unacknowledged() -> None:
     """Asking again and again costs frames, but changes nothing."""
     scene = Scene()
     link = scene.com.links[N2]
-    unacked = [data for _, data, _ in link._unacked]
+    unacked = [data for _, data in link._unacked]
     assert unacked
     ask = encode(Frame(N2, 1, 0, 0, link._unacked[0][0], 1))
     scene.com.step(Arrived(N2, ask), 1.0)
