@@ -1,5 +1,6 @@
 """Compiled modules are used only where they are what the sources say."""
 
+import ast
 import json
 import subprocess
 import sys
@@ -80,8 +81,45 @@ def test_a_node_asks_before_anything_of_the_com_layer_is_imported() -> None:
     assert told.stdout == "[]\n"
 
 
-def test_what_is_compiled_is_the_com_layer() -> None:
+def test_what_is_compiled_is_the_com_layer_and_the_way_of_a_call() -> None:
     from framework.cli.compile import HOME, MODULES
 
-    assert {"framework/com/core.py", "framework/com/order.py"} <= set(MODULES)
+    assert {"framework/com/core.py", "framework/com/order.py", "framework/orb/sessions.py"} <= set(MODULES)
     assert all((HOME / module).is_file() for module in MODULES)
+
+
+def test_who_inherits_from_what_is_compiled_is_compiled_as_well() -> None:
+    """A class of Python cannot inherit from one that is machine code: the node would not even start."""
+    from framework.cli.compile import HOME, MODULES
+
+    rooms = [HOME / "framework" / room for room in ("com", "orb", "net", "trace")]  # those that obo serve imports
+    trees = {p: ast.parse(p.read_text()) for room in rooms for p in room.rglob("*.py")}
+    classes = {p: [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)] for p, tree in trees.items()}
+    made = {HOME / m for m in MODULES}
+    native = {f"{p.stem}.{c.name}" for p in made for c in classes[p] if not _is_data(c)}
+    for path in classes.keys() - made:
+        where = {a.name: n.module.rpartition(".")[2] for n in ast.walk(trees[path]) if _imports(n) for a in n.names}
+        bases = {f"{where.get(b.id)}.{b.id}" for c in classes[path] for b in c.bases if isinstance(b, ast.Name)}
+        assert not bases & native, f"{path}: {bases & native}"
+
+
+def test_what_inherits_from_others_and_waits_is_not_compiled() -> None:
+    """Coroutines of a class that is not machine code itself, because its base is gRPC's, have crashed the process."""
+    from framework.cli.compile import HOME, MODULES
+
+    trees = [ast.parse((HOME / m).read_text()) for m in MODULES]
+    classes = [n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    names = {c.name for c in classes}
+    for cls in classes:
+        strange = [ast.unparse(b) for b in cls.bases if ast.unparse(b) not in {*names, "Protocol", "NamedTuple"}]
+        waits = [n.name for n in cls.body if isinstance(n, ast.AsyncFunctionDef)]
+        assert not (strange and waits), f"{cls.name}({strange}): {waits}"
+
+
+def _is_data(cls: ast.ClassDef) -> bool:
+    names = {ast.unparse(b) for b in cls.bases}
+    return bool(names & {"msgspec.Struct", "NamedTuple", "Protocol"})
+
+
+def _imports(node: ast.AST) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module is not None

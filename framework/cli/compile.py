@@ -1,7 +1,7 @@
 """``obo compile``, ``make compiled``: the modules that a node spends most of its time in, as machine code by mypyc.
 
-It needs mypy and a C compiler, and takes a minute. Nothing depends on it: ``obo serve`` uses what was made if that was
-from the sources as they are now (framework/compiled.py), and else the sources.
+It needs mypy and a C compiler, and takes two minutes. Nothing depends on it: ``obo serve`` uses what was made if that
+was from the sources as they are now (framework/compiled.py), and else the sources.
 """
 
 import os
@@ -15,16 +15,23 @@ HOME = Path(__file__).resolve().parents[2]  # where the package framework is
 
 #: Message types are classes of msgspec: they are fast as they are, and mypyc would take the types of their fields from
 #: them, so that anything could be decoded.
-NOT = {"__init__", "messages", "event", "events", "words", "view", "receipt", "link", "handed"}
+NOT = {"__init__", "messages", "event", "events", "words", "view", "receipt", "handed"}
+#: Where a call goes through in a node; and what inherits from a class of these: Python's own classes cannot.
+ORB = (
+    *("sessions", "naming", "dispatch", "performance", "stage", "turn", "undo", "undoing", "life", "node", "given"),
+    *("limits", "who", "recent", "state/tracker", "short"),
+    *("reading", "sampling", "durable/past", "backed/writing", "backed/resident", "backed/recalled"),
+)
 MODULES = [
     *sorted(f"framework/com/{p.name}" for p in (HOME / "framework/com").glob("*.py") if p.stem not in NOT),
+    *(f"framework/orb/{name}.py" for name in ORB),
 ]
 
 
 def run() -> None:
-    """Make machine code of the com layer, for obo serve and obo sim. Needs mypy, setuptools and a C compiler.
+    """Make machine code of the com layer and of a call's way through a node. Needs mypy, setuptools and a C compiler.
 
-    It takes a minute or two. Nothing depends on it, and an edit of the sources puts them in force again.
+    It takes two minutes or more. Nothing depends on it, and an edit of the sources puts them in force again.
     """
     try:
         from mypyc.build import mypycify

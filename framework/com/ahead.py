@@ -33,15 +33,22 @@ class Ahead:
 
     def stand(self, entry: Entry, key: Stamp) -> None:
         entry.key = key
+        place = (key, entry)
         for slot in entry.places:
-            insort(self._waiting.setdefault(slot, []), (key, entry))
+            line = self._waiting.get(slot)
+            if line is None:
+                self._waiting[slot] = [place]
+            elif line[-1][0] < key:  # stamps grow: most come at the end
+                line.append(place)
+            else:
+                insort(line, place)
 
     def leave(self, entry: Entry) -> None:
         if entry.key is None:
             return
         for slot in entry.places:
             line = self._waiting[slot]
-            del line[bisect_left(line, (entry.key,))]
+            del line[0 if line[0][1] is entry else bisect_left(line, (entry.key,))]
             if not line:
                 del self._waiting[slot]
         entry.key = None

@@ -84,7 +84,8 @@ class Before:
         # of a pcast that reads here and writes there, contexts may remember only the part that writes (P1 §4): then the
         # other destinations do not know that it comes first
         assert before.request is not None
-        return len({p.footprint.readonly for p in before.request.parts}) == 1
+        parts = before.request.parts
+        return len(parts) == 1 or len({p.footprint.readonly for p in parts}) == 1
 
     def _has_stamp(self, mark: Mark) -> bool:
         before = self._by_mark.get(mark)

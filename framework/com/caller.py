@@ -114,6 +114,9 @@ class Call:
         if self.receipt.source in self.dests:  # srec: from this one, whoever else has answered
             wanted = self.got.get(self.receipt.source)
             return (wanted,) if wanted is not None else None
+        if self.objects == 1 and self.receipt.way == "quorum" and not self.nested:
+            r = self.receipt.r
+            return tuple(self.got.values())[:r] if len(self.got) >= r else None
         got: list[Replica] = []
         for replica in self.got:
             got.append(replica)

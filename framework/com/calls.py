@@ -4,15 +4,15 @@ import heapq
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from framework.com import made
 from framework.com import receipt as receipts
 from framework.com.asked import Asked
 from framework.com.backlog import Backlog
 from framework.com.caller import Call, Caller
 from framework.com.cancel import recall
 from framework.com.events import Accepted, Cancel, Collect, Leave, Received, Session, Submit
-from framework.com.events import Response as Answer
 from framework.com.instance import Instance
-from framework.com.messages import Ancestor, Dest, Part, Request, Response
+from framework.com.messages import Ancestor, Request, Response
 from framework.com.outcome import DECIDES
 from framework.com.present import present
 from framework.com.sent import sent
@@ -79,31 +79,34 @@ class Calls:
 
     def send(self, caller: Caller, event: Submit) -> None:
         """To each destination; what was checked before."""
+        com, kind, asked, last = self.com, event.kind, event.parts, self._last
         for session in event.sessions:
             caller.context.merge_wire(session.context)
-            self.com.clock_at_least(session.clock)
-        number = self.com.tick()
-        group = GroupId(caller.sid.clock, caller.sid.replica, caller.no)
+            com.clock_at_least(session.clock)
+        number = com.tick()
+        group = made.group_id(caller.sid.clock, caller.sid.replica, caller.no)
         caller.no += 1
-        caller.next = max(caller.next, event.call + len(event.parts)) if not caller.client else 0
-        parts = tuple([Part(p.object, p.footprint) for p in event.parts])
-        dests = tuple([Dest(r, self._last(r) + 1) for p in event.parts for r in p.replicas])
-        ordered = self.com.directory.needs_agreement(dests, parts)
-        context = caller.knows(self.com.known)
+        caller.next = max(caller.next, event.call + len(asked)) if not caller.client else 0
+        parts = tuple([made.part(p.object, p.footprint) for p in asked])
+        dests = tuple([made.dest(r, last(r) + 1) for p in asked for r in p.replicas])
+        ordered = len(dests) > 1 and com.checker.conflicts(parts)
+        context = caller.knows(com.known)
         path, chain = self._line(caller, event)
         first, client = (DECIDES if parts[0].object == TRAN else event.call), caller.invocation.client
-        invocations = [Invocation(client, (*path, first + j)) for j in range(len(parts))]
+        invocations = [made.invocation(client, (*path, first + j)) for j in range(len(parts))]
         name = invocations[0].ancestor(chain[0].length) if chain and chain[0].object in self._roots else None
-        copies, mine = caller.copies, iter(dests)
-        for part, invocation in zip(event.parts, invocations, strict=True):
+        copies, done, i = caller.copies, min(event.done, event.tran) if event.tran else event.done, 0
+        for part, invocation in zip(asked, invocations, strict=True):
+            args, readonly = part.args, part.footprint.readonly
             for at in part.replicas:
-                dest = next(mine)
-                self._seq[at] = dest.seq
+                dest = dests[i]
+                i += 1
+                self._seq[at] = seq = dest.seq
                 request = Request(
-                    self.com.view,
+                    com.view,
                     group,
                     invocation,
-                    event.kind,
+                    kind,
                     at,
                     dests,
                     parts,
@@ -113,24 +116,28 @@ class Calls:
                     context,
                     chain,
                     copies,
-                    min(event.done, event.tran) if event.tran else event.done,
-                    part.args,
+                    done,
+                    args,
                 )
-                self.com.post(node_of(at), request)
-                caller.sent(dest, (self.com.node, dest.seq), event.kind, part.footprint.readonly)
-        call = Call(event.call, group, dests, event.absent)
-        if event.kind != "oneway":
-            if not caller.client:
-                self._without_joiners(caller, call)
-            if name is not None:
-                self._trans.sent(caller, call, name, event.votes)
-            self._expect(caller, event, call)
-        if self.com.told:
-            self.com.tell(sent(caller, event, call, parts, invocations[0], (number, ordered), context, name))
+                com.post(node_of(at), request)
+                caller.sent(dest, (com.node, seq), kind, readonly)
+        if kind != "oneway" or com.told:
+            call = Call(event.call, group, dests, event.absent)
+            if kind != "oneway":
+                self._await(caller, event, call, name)
+            if com.told:
+                com.tell(sent(caller, event, call, parts, invocations[0], (number, ordered), context, name))
         if caller.client and self.sessions.get(caller.client) is caller:
             caller.after = group, "sent"
-            self.com.tell(Accepted(caller.client, event.call))
+            com.tell(Accepted(caller.client, event.call))
             self._forget_below(caller, event.done)
+
+    def _await(self, caller: Caller, event: Submit, call: Call, name: Invocation | None) -> None:
+        if not caller.client:
+            self._without_joiners(caller, call)
+        if name is not None:
+            self._trans.sent(caller, call, name, event.votes)
+        self._expect(caller, event, call)
 
     def _without_joiners(self, caller: Caller, call: Call) -> None:
         """See framework.com.present."""
@@ -321,7 +328,7 @@ class Calls:
         if not complete and call.tran is not None:
             why = f"its call {call.number} was not answered in time, or by too few"
             self._trans.given_up(caller, call, call.tran, why)
-        answers = tuple([Answer(m.replica, m.status, m.body) for m in got])
+        answers = tuple([made.response(m.replica, m.status, m.body) for m in got])
         if caller.client:
             caller.after = call.group, "received"
         self.com.tell(Received(caller.sid, caller.client, call.number, call.group, receipt, answers, complete))

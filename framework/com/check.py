@@ -11,9 +11,10 @@ from framework.com.messages import (
     Delivered,
     Dest,
     Frame,
-    Moved,
+    Known,
     Part,
     Proposal,
+    Ready,
     Request,
     Response,
     Waits,
@@ -69,6 +70,7 @@ class Checker:
         self.node = node
         self.directory = directory
         self._replicas = {r for p in directory.objects.values() for r in p.replicas}
+        self._relations = {name: p.relation for name, p in directory.objects.items()}
         self._good: set[tuple[tuple[Replica, ...], tuple[ObjectName, ...]]] = set()  # destinations and parts that fit
 
     def frame(self, frame: Frame, peer: Node, clock: int) -> None:
@@ -82,27 +84,29 @@ class Checker:
 
     def messages(self, frame: Frame, arrived: Arrivals | None, clock: int) -> None:
         """The messages of a frame. ``arrived`` has the last number of each origin, if it is next in order."""
-        where = _Where(frame, clock_limit(clock))
+        where, source, view = _Where(frame, clock_limit(clock)), frame.source, frame.view
         for message in frame.messages:
             where.index += 1
-            if not 0 < message.view <= frame.view:
+            if not 0 < message.view <= view:
                 raise BadMessage(f"{where}: view {message.view} in a frame of view {frame.view}")
-            if isinstance(message, Request):
-                self._request(message, frame.source, where, arrived)
+            if type(message) is Request:
+                self._request(message, source, where, arrived)
+            elif type(message) is Proposal:
+                self._from(message.replica, source, where)
+                self._proposal(message, where)
+            elif type(message) is Response:
+                self._from(message.replica, source, where)
+                self._context(message.context, where)
+                self._context(message.joins, where)
             elif isinstance(message, Waits):
-                if message.node != frame.source:
+                if message.node != source:
                     raise BadMessage(f"{where}: tells what waits at {message.node!r}")
             elif isinstance(message, Cancel):
-                self._addressed(message, frame.source, where)
+                self._addressed(message, source, where)
             elif isinstance(message, Delivered):
-                self._delivered(message, frame.source, where)
-            elif not isinstance(message, Moved):
-                self._from(message.replica, frame.source, where)
-                if isinstance(message, Proposal):
-                    self._proposal(message, where)
-                elif isinstance(message, Response):
-                    self._context(message.context, where)
-                    self._context(message.joins, where)
+                self._delivered(message, source, where)
+            elif isinstance(message, Known | Ready):
+                self._from(message.replica, source, where)
 
     def brought(self, frame: Frame, clock: int) -> None:
         """A request that came by another way than from its origin; it may be for any replica."""
@@ -127,20 +131,24 @@ class Checker:
     def _request(self, m: Request, source: Node, where: _Where, arrived: Arrivals | None) -> None:
         self._addressed(m, source, where)
         self._contents(m, where)
-        seq = next(d.seq for d in m.dests if d.replica == m.target)
-        expected = arrived[source, m.target] + 1 if arrived is not None else seq
+        target, seq = m.target, 0
+        for at, number in m.dests:
+            if at == target:
+                seq = number
         if m.context:
             self._no_future(m, source, seq, where)
-        if seq != expected:
-            raise BadMessage(f"{where}: request {seq} from {source} to {m.target}; {expected} is the next expected")
-        if arrived is not None:
-            arrived[(source, m.target)] = seq
+        if arrived is None:
+            return
+        if seq != arrived[source, target] + 1:
+            expected = arrived[source, target] + 1
+            raise BadMessage(f"{where}: request {seq} from {source} to {target}; {expected} is the next expected")
+        arrived[source, target] = seq
 
     def _contents(self, m: Request, where: _Where) -> None:
-        if m.target not in (d.replica for d in m.dests):
+        parts, path = m.parts, m.invocation.path
+        if m.target not in [d[0] for d in m.dests]:
             raise BadMessage(f"{where}: target {m.target} is not among its destinations")
-        self._group(m.dests, m.parts, m.number, where)
-        path = m.invocation.path
+        replicas = self._group(m.dests, parts, m.number, where)
         if m.copies < 1 or not path or min(path) < 0 or not 0 <= m.done <= path[0]:
             raise BadMessage(f"{where}: copies {m.copies}, done {m.done}, invocation {m.invocation}")
         for ancestor in m.chain:
@@ -148,33 +156,46 @@ class Checker:
                 raise BadMessage(f"{where}: ancestor {ancestor.object!r} of length {ancestor.length}")
             if ancestor.votes and (ancestor is not m.chain[0] or ancestor.object != TRAN or ancestor.votes < 0):
                 raise BadMessage(f"{where}: {ancestor.votes} votes for {ancestor.object!r}")
-        if m.parts[0].footprint.method == VOTE and m.parts[0].object == TRAN:
+        if parts[0].object == TRAN and parts[0].footprint.method == VOTE:
             if len(path) < 3 or not m.args.isdigit() or len(m.args) > 9:
                 raise BadMessage(f"{where}: {m.invocation} is no vote of a part, or does not say of how many")
         self._context(m.context, where)
-        if m.ordered != self.directory.needs_agreement(m.dests, m.parts):
-            raise BadMessage(f"{where}: says ordered {m.ordered} of {[str(p.footprint) for p in m.parts]}")
+        if m.ordered != (len(replicas) > 1 and self.conflicts(parts)):
+            raise BadMessage(f"{where}: says ordered {m.ordered} of {[str(p.footprint) for p in parts]}")
+
+    def conflicts(self, parts: tuple[Part, ...]) -> bool:
+        """See Directory.needs_agreement."""
+        return any(footprint.method in self._relations[name].rows for name, footprint in parts)
 
     def _no_future(self, m: Request, source: Node, seq: int, where: _Where) -> None:
         if len({at for at, _ in m.context}) < len(m.context):
             raise BadMessage(f"{where}: its context names a replica twice")
         for at, marks in m.context:
-            if at == m.target and any(origin == source and n >= seq for origin, n in marks):
-                raise BadMessage(f"{where}: request {seq} from {source} to {m.target} follows itself or a later one")
+            for origin, n in marks if at == m.target else ():
+                if origin == source and n >= seq:
+                    what = f"request {seq} from {source} to {m.target}"
+                    raise BadMessage(f"{where}: {what} follows itself or a later one")
 
-    def _group(self, dests: tuple[Dest, ...], parts: tuple[Part, ...], number: int, where: _Where) -> None:
-        shape = tuple([d.replica for d in dests]), tuple([p.object for p in parts])
-        if shape not in self._good:
-            self._shape(*shape, where)
+    def _group(
+        self, dests: tuple[Dest, ...], parts: tuple[Part, ...], number: int, where: _Where
+    ) -> tuple[Replica, ...]:
+        """Its destinations."""
+        replicas, objects = tuple([d[0] for d in dests]), tuple([p[0] for p in parts])
+        if (replicas, objects) not in self._good:
+            self._shape(replicas, objects, where)
             if len(self._good) < 4096:
-                self._good.add(shape)
-        for part in parts:
-            if not is_plain(part.footprint, self.directory.objects[part.object].relation):
+                self._good.add((replicas, objects))
+        for name, footprint in parts:
+            if not is_plain(footprint, self._relations[name]):
                 raise BadMessage(
-                    f"{where}: the footprint {part.footprint} of {part.object} names a key twice, or has a strange mode"
+                    f"{where}: the footprint {footprint} of {name} names a key twice, or has a strange mode"
                 )
-        if not 0 < number < where.limit or min(d.seq for d in dests) < 1 or max(d.seq for d in dests) >= MANY:
+        in_range = 0 < number < where.limit
+        for _, seq in dests:
+            in_range = in_range and 0 < seq < MANY
+        if not in_range:
             raise BadMessage(f"{where}: number {number} or a sequence number is out of range")
+        return replicas
 
     def _shape(self, replicas: tuple[Replica, ...], objects: tuple[ObjectName, ...], where: _Where) -> None:
         unknown = [r for r in replicas if r not in self._replicas]
@@ -191,9 +212,8 @@ class Checker:
             origin = node_of(m.group.replica)
             if origin == self.node or origin not in self.directory.nodes:
                 raise BadMessage(f"{where}: announces {m.group}, which {origin or 'nobody'} cannot have sent")
-            self._group(announce.dests, announce.parts, announce.number, where)
-            replicas = {d.replica for d in announce.dests}
-            if m.replica not in replicas or not any(node_of(r) == self.node for r in replicas):
+            replicas = self._group(announce.dests, announce.parts, announce.number, where)
+            if m.replica not in replicas or self.node not in [node_of(r) for r in replicas]:
                 raise BadMessage(f"{where}: announces a request that does not concern {self.node}")
             if announce.number > m.number:
                 raise BadMessage(f"{where}: proposes {m.number}, below the origin stamp {announce.number}")

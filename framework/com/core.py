@@ -270,11 +270,12 @@ class Com:
         for each in ready:
             self.checker.messages(each, arrived, self.clock)
             for message in each.messages:
-                if isinstance(message, Request):
-                    self.hosts[message.target].check_announced(message)
-                    if (message.target, message.group) in new:
+                if type(message) is Request:
+                    what = message.target, message.group
+                    self.hosts[what[0]].check_announced(message)
+                    if what in new:
                         raise BadMessage(f"frame {each.number} from {each.source}: {message.group} comes twice")
-                    new.add((message.target, message.group))
+                    new.add(what)
 
     def _writable(self, event: Writable, now: float) -> None:
         link = self._link(event.peer)
@@ -338,9 +339,9 @@ class Com:
                 if host is not None and m.announce.view >= self.lives.mine:
                     host.announce(m.group, m.announce, dest)
         self.clock_at_least(m.number)
-        used = False
-        for host in tuple(self.waiting.get(m.group, ())):
-            if host.replica != m.replica and host.order.propose(m.group, m.replica, m.number):
+        used, group, at = False, m.group, m.replica
+        for host in tuple(self.waiting.get(group, ())):
+            if host.replica != at and host.order.propose(group, at, m.number):
                 host.flush()
                 used = True
         if not used:

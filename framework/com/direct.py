@@ -7,10 +7,10 @@ single replica and those that conflict with nothing go this way, and it costs ha
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from framework.com import made
 from framework.com.entry import Entry
 from framework.com.messages import Mark, Request
 from framework.footprint import Footprint
-from framework.ids import Stamp
 
 if TYPE_CHECKING:
     from framework.com.order import Order
@@ -18,17 +18,20 @@ if TYPE_CHECKING:
 
 def direct(order: "Order", request: Request, footprint: Footprint, mark: Mark, preds: Iterable[Mark]) -> Entry | None:
     """Its entry, with the stamp it gets, if it may start now; else None: it goes the usual way."""
-    if request.ordered or order.closed or request.chain or mark in order.awaited or request.invocation in order.copies:
+    if request.ordered or order.closed or request.chain or mark in order.awaited:
+        return None
+    if order.copies and request.invocation in order.copies:
         return None
     past = order.past
-    entry = Entry(request.group, Stamp(request.number, request.group), footprint, request.dests)
+    group = request.group
+    entry = Entry(group, made.stamp(request.number, group), footprint, request.dests)
     for before in preds:
         if not past.is_delivered(before) or past.instead(before):  # it is void: what it stood for comes first (§7)
             return None
         entry.floor = max(entry.floor, past.stamp_of(before))
     entry.places, entry.meets = order.relation.slots(footprint)
     bound = max(past.highest_conflicting(entry), entry.floor) if entry.meets else entry.floor
-    entry.stamp = entry.proposal = entry.first if bound < entry.first else Stamp(bound.number + 1, entry.group)
+    entry.stamp = entry.proposal = entry.first if bound < entry.first else made.stamp(bound.number + 1, group)
     if entry.meets and order.ahead.blocker(entry) is not None:
         return None
     entry.request, entry.invocation, entry.mark = request, request.invocation, mark

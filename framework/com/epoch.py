@@ -74,7 +74,9 @@ class Epoch:
         assert self.cid is not None
         return self.cid
 
-    def commit(self, places: tuple[str, ...], *contexts: WireContext, agreed: Agreed | None = None) -> None:
+    def commit(
+        self, places: tuple[str, ...], contexts: tuple[WireContext, ...] = (), agreed: Agreed | None = None
+    ) -> None:
         """An instance ends well: its footprint and its context are part of the current epoch."""
         self._carry(places)
         if agreed is not None:
@@ -88,9 +90,15 @@ class Epoch:
     def _prune(self) -> None:
         """Much may be left if a replica is far behind: then the next look is when as much again has come."""
         self.context.prune(self._known)
-        left = self.context.entries
-        self._agreed = [a for a in self._agreed if any(m[0] in left.get(at, ()) for at, m in a.marks)]
+        self._agreed = [a for a in self._agreed if self._is_left(a)]
         self._commits, self._due = 0, max(OFTEN, len(self.context))
+
+    def _is_left(self, agreed: Agreed) -> bool:
+        for at, marks in agreed.marks:
+            left = self.context.entries.get(at)
+            if left is not None and marks[0] in left:
+                return True
+        return False
 
     def inherited(self) -> WireContext:
         """What all that has been performed so far knew."""

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from framework.com import cancel as cancels
+from framework.com import made
 from framework.com import order as orders
 from framework.com.absence import Union
 from framework.com.answers import Answers
 from framework.com.entry import Entry
-from framework.com.epoch import Agreed, Epoch
+from framework.com.epoch import Epoch
 from framework.com.events import Agreed as AgreedEffect
 from framework.com.events import Completed, Deliver, Ended, Landed, Proposed, Stop
 from framework.com.instance import Instance
@@ -237,7 +238,7 @@ class Host:
         request = entry.request
         assert request is not None and entry.stamp is not None
         self.com.clock_at_least(entry.stamp.number)
-        sid = Sid(self.com.tick(), self.replica)
+        sid = made.sid(self.com.tick(), self.replica)
         cid = self.epoch.enter(sid, entry.places, entry.meets, self.order.ahead.joins(entry))
         reply = self.replies.start(request)
         instance = Instance(sid, cid, entry, reply, self.epoch.base_wire, self._siblings(request))
@@ -345,18 +346,18 @@ class Host:
         places = instance.entry.places
         if not places:
             return
-        if instance.entry.footprint.readonly and not instance.acted:
+        alone = not (instance.acted or request.context or instance.siblings)  # it knows of nothing that others need
+        if alone or (instance.entry.footprint.readonly and not instance.acted):
             self.epoch.commit(places)
             return
         agreed = None
         if request.ordered and request.copies == 1:
             assert instance.entry.stamp is not None
-            marks = tuple(
-                [s for s in instance.siblings if object_of(s[0]) == self.name]
-            )  # a pcast does other things elsewhere
-            agreed = Agreed(places, instance.entry.meets, instance.entry.stamp, marks)
+            # a pcast does other things elsewhere
+            marks = tuple([s for s in instance.siblings if object_of(s[0]) == self.name])
+            agreed = made.agreed(places, instance.entry.meets, instance.entry.stamp, marks)
         contexts = (instance.leaves(self.com.known),) if instance.acted else instance.brought(request)
-        self.epoch.commit(places, *contexts, agreed=agreed)
+        self.epoch.commit(places, contexts, agreed)
 
     def cancel(self, group: GroupId) -> None:
         """Nobody waits for this request any more. It keeps its place, but is not performed when its turn comes; if it

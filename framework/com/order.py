@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final, Literal
 
+from framework.com import made
 from framework.com.absence import Absence
 from framework.com.direct import direct, start
 from framework.com.entry import Entry, line_of, part_of
@@ -86,7 +87,7 @@ class Order(Kin):
         if not (performed or beyond) and (at_once := direct(self, request, part.footprint, mark, preds)) is not None:
             self._direct(at_once)
             return at_once
-        first = Stamp(request.number, request.group)
+        first = made.stamp(request.number, request.group)
         entry = self.announce(request.group, first, part.footprint, request.dests, request.view)
         entry.request = request
         entry.invocation = request.invocation
@@ -259,7 +260,7 @@ class Order(Kin):
         if self._unordered(entry) is not None:
             return False
         bound = self._bound(entry)
-        entry.proposal = entry.first if bound < entry.first else Stamp(bound.number + 1, entry.group)
+        entry.proposal = entry.first if bound < entry.first else made.stamp(bound.number + 1, entry.group)
         self.past.promise(entry, entry.proposal)
         if entry.ordered:
             if entry.proposals is None:
@@ -294,7 +295,7 @@ class Order(Kin):
     def _fix(self, entry: Entry) -> None:
         assert entry.proposals is not None
         number = max(entry.proposals.values())
-        entry.stamp = Stamp(self._without_gone(entry, number) if entry.gone else number, entry.group)
+        entry.stamp = made.stamp(self._without_gone(entry, number) if entry.gone else number, entry.group)
         if entry.stamp == entry.first:  # no proposal is below the origin stamp, so all of them equal it
             self._secure(entry, True)
         else:

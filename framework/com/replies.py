@@ -17,6 +17,7 @@ from collections import OrderedDict
 from collections.abc import Collection
 from itertools import islice
 
+from framework.com import made
 from framework.com.handed import Kept, Told
 from framework.com.messages import Request, WireContext
 from framework.com.ranges import Ranges
@@ -44,7 +45,7 @@ class Reply:
 class Replies:
     def __init__(self, bound: int = BOUND) -> None:
         self.bound = bound
-        self._replies: OrderedDict[Invocation, Reply] = OrderedDict()
+        self._replies: dict[Invocation, Reply] = {}
         self._tombs: OrderedDict[Invocation, None] = OrderedDict()
         self._roots: dict[str, Ranges] = {}
         self._done: dict[str, int] = {}
@@ -144,7 +145,7 @@ class Replies:
             return
         self._done[client] = done
         if done - before < len(self._replies):
-            calls = [Invocation(client, (n,)) for n in range(before, done)]
+            calls = [made.invocation(client, (n,)) for n in range(before, done)]
         else:  # a client need not start at 1
             calls = [i for i in self._replies if i.client == client and len(i.path) == 1 and i.path[0] < done]
         for invocation in calls:
@@ -158,7 +159,7 @@ class Replies:
             if len(invocation.path) == 1 and self._replies[invocation].status is not None:
                 del self._replies[invocation]
             else:
-                self._replies.move_to_end(invocation)
+                self._replies[invocation] = self._replies.pop(invocation)
 
     def _bury(self, invocation: Invocation) -> None:
         self._tombs[invocation] = None

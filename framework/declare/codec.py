@@ -26,27 +26,27 @@ _INDEX = re.compile(r"\$\[(\d+)\]")
 class Codec:
     """msgpack for one annotation."""
 
-    __slots__ = ("_decode", "_encode")
+    __slots__ = ("decode", "encode")  # functions: of bytes, and of a value
 
     def __init__(self, annotation: Any) -> None:
         encode = msgspec.msgpack.Encoder(order=_order(annotation)).encode
         write = writer(types.type_info(annotation))
         if write is None:
-            self._encode = encode
-            self._decode = msgspec.msgpack.Decoder(annotation).decode
+            self.encode = encode
+            self.decode = msgspec.msgpack.Decoder(annotation).decode
         else:
-            self._encode = _extended(encode, write)
-            self._decode = msgspec.msgpack.Decoder(annotation, ext_hook=read_extended).decode
+            self.encode = _extended(encode, write)
+            self.decode = msgspec.msgpack.Decoder(annotation, ext_hook=read_extended).decode
 
     def pack(self, value: object) -> bytes:
-        return self._encode(value)
+        return self.encode(value)
 
     def seen(self, value: object) -> Any:
         """The value as it arrives: a copy, of exactly the annotated type, or an error."""
-        return self._decode(self._encode(value))
+        return self.decode(self.encode(value))
 
     def unpack(self, data: bytes) -> Any:
-        return self._decode(data)
+        return self.decode(data)
 
 
 def _extended(encode: Callable[[Any], bytes], write: Write) -> Callable[[Any], bytes]:

@@ -22,12 +22,13 @@ class Environment(Protocol):
     def uuid(self) -> UUID: ...
 
 
-_CURRENT: ContextVar[Environment] = ContextVar("obo_environment")
+#: Of the running instance. Who performs many methods sets it by itself: ``performing`` takes as long as a short one.
+CURRENT: ContextVar[Environment] = ContextVar("obo_environment")
 
 
 def current(what: str) -> Environment:
     """The environment of the running instance."""
-    found = _CURRENT.get(None)
+    found = CURRENT.get(None)
     if found is None:
         raise BadRequest(
             f"self.{what} is there only while a method is performed by the framework: not in __init__, nor "
@@ -45,7 +46,7 @@ class performing:  # noqa: N801  # used as a function; a generator would cost as
         self._environment = environment
 
     def __enter__(self) -> None:
-        self._token: Token[Environment] = _CURRENT.set(self._environment)
+        self._token: Token[Environment] = CURRENT.set(self._environment)
 
     def __exit__(self, *error: object) -> None:
-        _CURRENT.reset(self._token)
+        CURRENT.reset(self._token)

@@ -1,6 +1,6 @@
 """What the rest of the framework knows about a class: ``Declaration`` and ``Method``."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,10 @@ class Method:
     _bare: Footprint = field(init=False)
     _arguments: Codec = field(init=False)
     _output: Codec = field(init=False)
+    #: The same as ``unpack``, but it raises what the decoder does (CANNOT_WRITE).
+    decode: Callable[[bytes], tuple[Any, ...]] = field(init=False)
+    #: Does the response carry output (P1 §4.1's O)? Not iff the annotation of the result is None.
+    returns_value: bool = field(init=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -38,11 +42,8 @@ class Method:
         put(self, "_bare", Footprint(self.name, None, self.readonly))
         put(self, "_arguments", arguments_codec([p.type for p in self.parameters]))
         put(self, "_output", Codec(self.result))
-
-    @property
-    def returns_value(self) -> bool:
-        """Does the response carry output (P1 §4.1's O)? Not iff the annotation of the result is None."""
-        return self.result is not type(None)
+        put(self, "decode", self._arguments.decode)
+        put(self, "returns_value", self.result is not type(None))
 
     @property
     def takes_input(self) -> bool:
@@ -93,12 +94,13 @@ class Method:
     def pack_result(self, value: Any) -> bytes:
         """The result as msgpack; one that breaks the annotation is the method's own fault."""
         try:
-            self._output.seen(value)
-            return self._output.pack(value)
+            packed = self._output.encode(value)
+            self._output.decode(packed)
         except CANNOT_WRITE as error:
             raise RemoteError(
                 f"{self.where} returned {value!r:.80}, which its annotation does not allow: {reason(error)}"
             ) from None
+        return packed
 
     def unpack_result(self, data: bytes) -> Any:
         try:

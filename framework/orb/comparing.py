@@ -20,11 +20,11 @@ from framework.declare import Backed, Method
 from framework.errors import BadMessage, Broken, DeadlineExceeded, OboError
 from framework.ids import ObjectName, Replica, node_of, object_of, replica
 from framework.net.wire.orb_pb2 import InvokeRequest
-from framework.orb.guard import FRAMEWORK
 from framework.orb.messages import Act, Ask
 from framework.orb.moving.captures import prepare
 from framework.orb.own import DIFFERS, TELL, Sample
 from framework.orb.sampling import comparable
+from framework.orb.who import FRAMEWORK
 
 if TYPE_CHECKING:
     from framework.orb.node import Node

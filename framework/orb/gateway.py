@@ -37,13 +37,14 @@ from framework.net.wire.orb_pb2 import (
 from framework.orb import looking
 from framework.orb.as_json import read_arguments, receipt_named, write_result
 from framework.orb.config import Config
-from framework.orb.guard import Caller, Guard
+from framework.orb.guard import Guard
 from framework.orb.inputs import LONGEST
 from framework.orb.messages import Act, Ask, encode
 from framework.orb.naming import Naming
 from framework.orb.outcome import Outcome, Reply, is_outdated, replies
 from framework.orb.status import detail_of, shown, status_of, trailing
 from framework.orb.told import describe_response, object_info
+from framework.orb.who import Caller
 
 log = logging.getLogger(__name__)
 

@@ -10,62 +10,20 @@ Sessions belong to the token that opened them: the token's name is part of the c
 gives the name of another's client, at whatever node, speaks of a client of its own.
 """
 
-import hashlib
-import re
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import grpc
 import grpc.aio
-import msgspec
 
-from framework.errors import NoSuchMethod, PermissionDenied, Unauthenticated
+from framework.errors import Unauthenticated
 from framework.net.security import TOKEN
-from framework.net.tokens import Role, Tokens
-from framework.orb.messages import Act
-from framework.orb.naming import Naming
-from framework.orb.own import PREFIX
+from framework.net.tokens import Tokens
+from framework.orb.who import ANYONE, Caller
 
 #: Services that ask for no token: nodes show their certificates (net/peers.py), and health tells nothing.
 FREE = ("/obo.com.v1.Link/", "/grpc.health.v1.Health/")
-
-_CLIENT = re.compile(r"[A-Za-z0-9_-]{1,32}\Z")
-
-
-class Caller(msgspec.Struct, frozen=True):
-    """Who calls: a token's name and role. Without tokens everybody is nobody in particular and may do everything."""
-
-    name: str = ""
-    role: Role = "admin"
-
-    def client(self, name: str) -> str:
-        """The name of a client of this caller, for the com layer."""
-        if not self.name:
-            return name
-        if not _CLIENT.match(name):  # '.' parts token and client, and the com layer takes 63 letters
-            name = hashlib.sha256(name.encode()).hexdigest()[:32]
-        return f"{self.name}.{name}"
-
-    def check(self, act: Act, naming: Naming) -> None:
-        """PermissionDenied if this is not for this caller, NoSuchMethod if it is for the framework alone."""
-        for ask in act.parts:
-            if ask.method.startswith(PREFIX) and self is not FRAMEWORK:
-                raise NoSuchMethod(f"{ask.object} has no method {ask.method!r}")
-        if self.role != "read-only":
-            return
-        for ask in act.parts:
-            method = naming.method(ask.object, ask.method)
-            if not method.readonly:
-                raise PermissionDenied(f"token {self.name} is read-only, and {method.where} is not declared readonly")
-
-    def must_be_admin(self, what: str) -> None:
-        if self.role != "admin":
-            raise PermissionDenied(f"{what} needs a token with the role admin; {self.name} has {self.role}")
-
-
-ANYONE = Caller()
-FRAMEWORK = Caller()  # the node itself
 
 
 class Guard:

@@ -28,10 +28,11 @@ from framework.orb.backed.recalled import InStore
 from framework.orb.backed.resident import BackedResident
 from framework.orb.doubting import Doubting
 from framework.orb.durable.journaling import Journaling
-from framework.orb.held import Held, Luggage, Recent, Stored, packed, unpacked
+from framework.orb.held import Held, Luggage, Stored, packed, unpacked
 from framework.orb.moving import Donor, Fetcher, capture
 from framework.orb.moving.captures import Capture
 from framework.orb.performance import Resident
+from framework.orb.recent import Recent
 from framework.orb.tracing import Tracing
 
 log = logging.getLogger(__name__)

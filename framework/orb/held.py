@@ -4,8 +4,7 @@ Nobody uses it as long as another member has a state of the object. If nobody ha
 is the best, and one replica begins with it (framework.com.view, ``Directory.seeds``).
 """
 
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Protocol
 
 import msgspec
@@ -16,8 +15,6 @@ from framework.errors import BadMessage
 from framework.ids import Invocation
 from framework.orb.moving.captures import Capture
 from framework.orb.moving.spool import Spool, framed
-
-SECONDS, REQUESTS, BYTES = 60.0, 10_000, 64 << 20  # so much of what was performed last is remembered
 
 
 class Luggage(msgspec.Struct, array_like=True, frozen=True):
@@ -71,28 +68,6 @@ class Stored:
 
     def close(self) -> None:
         pass
-
-
-class Recent:
-    """Requests that a replica has performed, and that change it: the last ones."""
-
-    def __init__(self, requests: Iterable[Request] = (), now: float = 0.0) -> None:
-        self._requests: deque[tuple[float, Request]] = deque()
-        self._bytes = 0
-        for request in requests:
-            self.add(request, now)
-
-    def add(self, request: Request, now: float) -> None:
-        known = self._requests
-        known.append((now, request))
-        self._bytes += len(request.args)
-        while known[0][0] < now - SECONDS or len(known) > REQUESTS or self._bytes > BYTES:
-            self._bytes -= len(known.popleft()[1].args)
-            if not known:
-                break
-
-    def requests(self) -> tuple[Request, ...]:
-        return tuple(request for _, request in self._requests)
 
 
 def packed(part: bytes, changes: int, history: int = 0, kept: tuple[str, ...] = ()) -> bytes:

@@ -63,7 +63,7 @@ class Life:
         self.com = Com(node.name, directory, node.timing, told=trace is not None, holds=holds)
         self.tracing = Tracing(node.name, directory, trace) if trace is not None else None
         classes, durable = node.config.classes, node.disk.journals if node.disk is not None else ()
-        stage = Stage(self.feed, node.naming, self.there)
+        stage = self.stage = Stage(self.feed, node.naming, self.there)
         known = {**classes, TRAN: Tran}
         self.residents = {r: self._resident(r, known[object_of(r)], r in durable) for r in self.com.hosts}
         for at, resident in self.residents.items():
@@ -175,8 +175,9 @@ class Life:
                     continue
                 if self.tracing is not None:
                     self.tracing.effect(effect)
-                if kind in self._carry:
-                    self._carry[kind](effect)
+                carry = self._carry.get(kind)
+                if carry is not None:
+                    carry(effect)
             if out is not None:
                 self.remains = keeping.close(self)
                 if self.tracing is not None:

@@ -39,65 +39,71 @@ class Total:
         self.count = 0
 
 
-class InFlight(set[int]):
+class InFlight:
     """Calls of one client that are not answered. They count for the node, too."""
 
     def __init__(self, total: Total) -> None:
-        super().__init__()
+        self._numbers: set[int] = set()
         self._total = total
 
-    def add(self, number: int, /) -> None:
-        if number not in self:
-            super().add(number)
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def add(self, number: int) -> None:
+        if number not in self._numbers:
+            self._numbers.add(number)
             self._total.count += 1
 
-    def discard(self, number: object, /) -> None:
-        if number in self:
-            super().discard(number)
+    def discard(self, number: int) -> None:
+        if number in self._numbers:
+            self._numbers.discard(number)
             self._total.count -= 1
 
     def clear(self) -> None:
-        self._total.count -= len(self)
-        super().clear()
+        self._total.count -= len(self._numbers)
+        self._numbers.clear()
 
     def check(self, client: str, waiting: int, limits: Limits) -> None:
         """ResourceExhausted if there is no room for one more. ``waiting`` were sent, and nobody asked for answers."""
-        if len(self) + waiting >= limits.in_flight:
+        if len(self._numbers) + waiting >= limits.in_flight:
             raise ResourceExhausted(f"{limits.in_flight} calls of {client} are in flight; wait for some of them")
         if self._total.count >= limits.in_flight_node:
             raise ResourceExhausted(f"{limits.in_flight_node} calls are in flight at this node; try again later")
 
 
-class Outbox(list[bytes]):
+class Outbox:
     """Messages that wait for a stream. What is taken at once fits into one message of the stream."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self._messages: list[bytes] = []
         self.size = 0
 
-    def append(self, data: bytes, /) -> None:
-        super().append(data)
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def append(self, data: bytes) -> None:
+        self._messages.append(data)
         self.size += len(data) + _AROUND
 
     def clear(self) -> None:
-        super().clear()
+        self._messages = []
         self.size = 0
 
     def take(self, most: int) -> list[bytes]:
         """From the front, at least one. Usually all."""
         if self.size <= most:
-            taken = list(self)
+            taken = self._messages
             self.clear()
             return taken
         count, size = 0, 0
-        for data in self:
+        for data in self._messages:
             size += len(data) + _AROUND
             if size > most and count:
                 break
             count += 1
-        taken = self[:count]
-        del self[:count]
-        self.size -= sum(len(data) + _AROUND for data in taken)
+        taken = self._messages[:count]
+        del self._messages[:count]
+        self.size -= sum([len(data) + _AROUND for data in taken])
         return taken
 
 

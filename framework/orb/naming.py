@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
+from framework.com import made
 from framework.com.events import Outgoing, Submit
 from framework.com.receipt import CREC, SREC, Receipt, majority
 from framework.com.view import Placement
 from framework.declare import Backed, Method
-from framework.declare.codec import Codec
+from framework.declare.codec import CANNOT_WRITE, Codec
 from framework.declare.suggest import did_you_mean
 from framework.errors import BadRequest, NoSuchObject
 from framework.footprint import Footprint
@@ -114,15 +115,17 @@ class Naming:
         if act.kind == "oneway" and method.returns_value:
             raise BadRequest(f"{method.where} returns a value: call it, or submit it; one-way is for '-> None'")
         packed, values = _values(method, ask)
-        every = placement.replicas
-        to = ask.to or every
-        if ask.to:
-            _check_places(act, method, ask.to, every)
-        elif act.transmission == "ucast" or (method.readonly and not several):
-            to = (pick(every),)
-        judged = self.judge(placement.name, method, values) if once and placement.name in self._backed else None
+        every, name = placement.replicas, placement.name
+        to = ask.to
+        if to:
+            _check_places(act, method, to, every)
+        elif len(every) == 1:
+            to = every
+        else:
+            to = (pick(every),) if act.transmission == "ucast" or (method.readonly and not several) else every
+        judged = self.judge(name, method, values) if once and name in self._backed else None
         footprint, basis = judged or (method.footprint(values), None)
-        return Outgoing(placement.name, footprint, encode(Envelope(time, deadline, packed, basis)), to)
+        return made.outgoing(name, footprint, encode(Envelope(time, deadline, packed, basis)), to)
 
 
 def _check_places(act: Act, method: Method, to: Sequence[Replica], every: Sequence[Replica]) -> None:
@@ -152,8 +155,8 @@ def _values(method: Method, ask: Ask) -> tuple[bytes, tuple[object, ...]]:
     """The arguments as every replica will read them, and the values they will see."""
     if not ask.named:
         try:
-            values = method.unpack(ask.args)
-        except BadRequest:
+            values = method.decode(ask.args)
+        except CANNOT_WRITE:
             pass  # some are left to their defaults, or they are wrong: bind tells which
         else:
             check_depth(method.where, ask.args, values)

@@ -10,8 +10,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +41,6 @@ from framework.ids import Node as NodeName
 from framework.net import options
 from framework.net.peers import Peers
 from framework.net.security import Credentials, listen
-from framework.net.wire.com_pb2 import FetchChunk, FetchWish
 from framework.orb import going, looking
 from framework.orb.backed.stores import Stores
 from framework.orb.comparing import Comparing
@@ -90,7 +88,7 @@ class Node:
         self.workers = Workers(config.serve.workers, f"obo-{name}")
         self.peers = Peers(self.name, config.addresses, self, config.serve.max_message, Credentials(self._tls))
         self.peers.explain = self._explain
-        self.peers.give = self._give
+        self.peers.give = lambda peer, wish: self.life.handing.give(peer, wish)
         self.sessions = Sessions(self, self.guard, config.serve.limits)
         self.gateway = Gateway(self, self.guard)
         self.failed: Exception | None = None  # why it stopped by itself
@@ -141,6 +139,12 @@ class Node:
 
     def arrived(self, peer: NodeName, data: bytes) -> None:
         self.feed(Arrived(peer, data))
+        self.go()
+
+    def go(self) -> None:
+        """All that came together has been fed."""
+        if self.member is not None:
+            self.member.stage.go()
 
     def connected(self, peer: NodeName) -> None:
         self.feed(Connected(peer))
@@ -162,11 +166,6 @@ class Node:
         if self.member is None:
             raise BadMessage(self.refusal())
         return self.member.explainer.asked(question)
-
-    async def _give(self, peer: NodeName, wish: FetchWish) -> AsyncGenerator[FetchChunk, None]:
-        async with aclosing(self.life.handing.give(peer, wish)) as chunks:
-            async for chunk in chunks:
-                yield chunk
 
     # in the group, and out of it
 

@@ -9,15 +9,16 @@ from zlib import crc32
 
 from framework.com.events import Completed, Deliver, Received
 from framework.declare import Method, Object, performing
+from framework.declare.environment import CURRENT
 from framework.errors import Aborted
 from framework.ids import Invocation, Replica, Sid
 from framework.orb.blocked import Watched
 from framework.orb.durable.entries import Entry, Seen
 from framework.orb.given import Given
-from framework.orb.held import Recent
 from framework.orb.messages import Envelope
 from framework.orb.nested import NestedAsyncOrb, NestedCalls, NestedOrb
 from framework.orb.outcome import failure
+from framework.orb.recent import Recent
 from framework.orb.short import MOST_BYTES, Elsewhere
 from framework.orb.stage import Stage
 from framework.orb.state.tracker import Tracker
@@ -26,6 +27,16 @@ from framework.orb.undo import Undo
 from framework.orb.workers import Workers
 
 _HISTORY = (1 << 63) - 1
+_checksums: dict[str, int] = {}  # of clients; they are asked for with every call
+
+
+def _checksum(client: str) -> int:
+    found = _checksums.get(client)
+    if found is None:
+        if len(_checksums) > 4096:
+            _checksums.clear()
+        found = _checksums[client] = crc32(client.encode())
+    return found
 
 
 class Instance(Protocol):
@@ -76,7 +87,7 @@ class Resident:
 
     def saw(self, invocation: Invocation) -> None:
         """A request that may change the state has been performed. Python's hash of numbers is the same everywhere."""
-        self.history = (self.history + hash((crc32(invocation.client.encode()), invocation.path))) & _HISTORY
+        self.history = (self.history + hash((_checksum(invocation.client), invocation.path))) & _HISTORY
 
     @property
     def waits(self) -> bool:
@@ -183,22 +194,23 @@ class Performance(Given):
     def _in_thread(self) -> tuple[bool, bytes]:
         try:
             self.check_wanted()
-            values = self.method.unpack(self.envelope.args)
-            body = getattr(self.resident.object, self.method.name)
-            if self._undo is not None:
-                self._undo.begin()
-            if self._undo is not None and not self.brief:
-                self.watched = Watched(self.give, self.take, self.resident.lending)
-                with performing(self):
-                    self.watched.begin()
-                    try:
-                        result = body(*values)
-                    finally:
-                        self.watched.end()
-            else:
-                with performing(self):
-                    result = body(*values)
-            return True, self.method.pack_result(result)
+            method, undo = self.method, self._undo
+            values = method.decode(self.envelope.args)  # a node has read them before
+            body = getattr(self.resident.object, method.name)
+            if undo is not None:
+                undo.begin()
+            token = CURRENT.set(self)
+            watched: Watched | None = None
+            try:
+                if undo is not None and not self.brief:
+                    watched = self.watched = Watched(self.give, self.take, self.resident.lending)
+                    watched.begin()
+                result = body(*values)
+            finally:
+                if watched is not None:
+                    watched.end()
+                CURRENT.reset(token)
+            return True, method.pack_result(result)
         except Elsewhere:
             if self._undo is not None:
                 self._undo.take_back()

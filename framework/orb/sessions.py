@@ -8,22 +8,23 @@ import asyncio
 import logging
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import grpc
 import grpc.aio
 
-from framework.com.events import Accepted, Begin, Decide, Leave, Received, Response, Session, Submit
+from framework.com.events import Accepted, Decide, Leave, Received, Response, Submit
 from framework.com.events import Cancel as CancelEvent
 from framework.com.events import Collect as CollectEvent
 from framework.com.receipt import Receipt
 from framework.errors import BadMessage, BadRequest, OboError, OutcomeUnknown, Unavailable
-from framework.ids import Node, Replica
 from framework.net.pace import Pace
 from framework.net.wire.orb_pb2 import Packet
-from framework.net.wire.orb_pb2_grpc import SessionServicer, add_SessionServicer_to_server
+from framework.net.wire.orb_pb2_grpc import add_SessionServicer_to_server
+from framework.orb.accepting import Acceptor
 from framework.orb.begun import Begun
-from framework.orb.guard import Caller, Guard
+from framework.orb.guard import Guard
+from framework.orb.host import Host
 from framework.orb.limits import MARGIN, InFlight, Limits, Outbox, Total, fitting
 from framework.orb.messages import (
     Answer,
@@ -44,10 +45,8 @@ from framework.orb.messages import (
     encode,
     to_node,
 )
-from framework.orb.naming import Naming, usual_receipt
-
-if TYPE_CHECKING:
-    from framework.orb.life import Life
+from framework.orb.naming import Pick, usual_receipt
+from framework.orb.who import Caller
 
 log = logging.getLogger(__name__)
 
@@ -57,30 +56,11 @@ KEEP = 60.0  # seconds for which a session waits for its client to come back
 _CLIENT = re.compile(r"[A-Za-z0-9_.:-]{1,100}\Z")
 
 
-class Host(Protocol):
-    """The node, as its clients see it."""
-
-    name: Node
-    naming: Naming
-
-    @property
-    def version(self) -> int: ...
-    @property
-    def crowded(self) -> bool: ...
-    @property
-    def life(self) -> "Life": ...
-    def feed(self, event: Submit | Begin | Decide | CollectEvent | CancelEvent | Leave) -> None: ...
-    def look(self, what: str) -> bytes: ...
-    def session(self, client: str) -> Session | None: ...
-    def pick(self, replicas: Sequence[Replica]) -> Replica: ...
-    def refusal(self) -> str: ...
-    def change(self, what: str, node: str) -> None: ...
-
-
 class Sessions:
     def __init__(self, host: Host, guard: Guard, limits: Limits) -> None:
         self.host = host
         self.feed = host.feed
+        self.pick: Pick = host.pick
         self.naming = host.naming
         self.guard = guard
         self.limits = limits
@@ -89,7 +69,7 @@ class Sessions:
         self._clients: dict[str, _Client] = {}
 
     def serve_on(self, server: Any) -> None:
-        add_SessionServicer_to_server(_Acceptor(self), server)
+        add_SessionServicer_to_server(Acceptor(self), server)
 
     def received(self, effect: Received, why: str) -> None:
         client = self._clients.get(effect.client)
@@ -167,6 +147,7 @@ class _Client:
         self._out = Outbox()
         self._pace = Pace()
         self._bell = asyncio.Event()
+        self._rung = False
         self._stream: asyncio.Future[str] | None = None
         self._going: asyncio.TimerHandle | None = None
 
@@ -214,6 +195,7 @@ class _Client:
                     return
                 else:
                     self._take(message)
+            self._sessions.host.go()
             while self._sessions.host.crowded:  # read no further: the stream holds the client back
                 await asyncio.sleep(0.001)
             packet = await context.read()
@@ -224,6 +206,7 @@ class _Client:
     async def _write(self, context: Any, mine: "asyncio.Future[str]") -> None:
         while self._stream is mine:
             if not self._out and not self._left:
+                self._rung = False
                 self._bell.clear()
                 await self._bell.wait()
                 continue
@@ -242,10 +225,15 @@ class _Client:
     def _say(self, message: ToClient) -> None:
         if self._stream is not None:
             self._out.append(fitting(message, self._sessions.limits))
-            self._bell.set()
+            self._ring()
             if self._out.size > self._sessions.limits.unread:
                 log.warning("client %s is dropped: it does not read its answers", self.name)
                 self.close()
+
+    def _ring(self) -> None:
+        if not self._rung:
+            self._rung = True
+            self._bell.set()
 
     def _take(self, message: Hello | Collect | Look | Cancel | Change | Ping) -> None:
         if isinstance(message, Hello):
@@ -273,7 +261,8 @@ class _Client:
             self._say(Refused(message.number, type(error).__name__, str(error)))
 
     def _submit(self, message: Call) -> None:
-        sessions, act = self._sessions, message.act
+        sessions, act, number = self._sessions, message.act, message.number
+        tran = act.tran
         if sessions.draining:
             raise Unavailable(f"{sessions.host.name} is stopping")
         self.in_flight.check(self.name, len(self._usual), sessions.limits)
@@ -281,29 +270,28 @@ class _Client:
         if act.stale:
             self._stale(message)
             return
-        if act.tran is not None and act.tran.decide:
-            self._decide(message, act.tran)
+        if tran is not None and tran.decide:
+            self._decide(message, tran)
             return
         if why := sessions.host.refusal():
             raise Unavailable(why)
-        pick = sessions.host.pick
-        naming, time, again = sessions.naming, message.time, message.again
-        whole = act.tran is not None
-        submit = naming.submit(self.name, message.number, act, time, message.deadline, pick, again, whole)
+        naming, pick, whole = sessions.naming, sessions.pick, tran is not None
+        submit = naming.submit(self.name, number, act, message.time, message.deadline, pick, message.again, whole)
         submit.sessions, submit.done = message.sessions, message.done
-        if act.tran is not None:
-            submit.tran, submit.votes = self._trans.part(act, act.tran, naming), act.tran.votes
-        if submit.receipt is not None:
+        if tran is not None:
+            submit.tran, submit.votes = self._trans.part(act, tran, naming), tran.votes
+        waits = submit.receipt is not None
+        if waits:
             submit.deadline = _until(act.timeout)
-        if submit.receipt is None:
-            self._unanswered.add(message.number)
-        if not self._feed(message.number, submit):
-            self._unanswered.discard(message.number)
-        elif submit.receipt is not None:
-            self._usual.pop(message.number, None)  # it was collected, and is repeated as a whole
-            self.in_flight.add(message.number)
+        else:
+            self._unanswered.add(number)
+        if not self._feed(number, submit):
+            self._unanswered.discard(number)
+        elif waits:
+            self._usual.pop(number, None)  # it was collected, and is repeated as a whole
+            self.in_flight.add(number)
         elif act.kind != "oneway":
-            self._usual[message.number] = usual_receipt(submit.parts)
+            self._usual[number] = usual_receipt(submit.parts)
 
     def _decide(self, message: Call, part: Part) -> None:
         event = self._trans.decide(message, part, _until(message.act.timeout))
@@ -364,7 +352,7 @@ class _Client:
         if effect.call in self._unanswered:
             self._unanswered.discard(effect.call)
             self._left = effect.call
-            self._bell.set()
+            self._ring()
 
     def _stale(self, message: Call) -> None:
         """What the replica here has, in whatever state of affairs: nobody else is asked."""
@@ -378,14 +366,6 @@ class _Client:
             self._say(Answer(number, True, (Response(at, "ok" if ok else "error", body),)))
 
         life.dispatch.read(at, part.footprint, part.args, read)
-
-
-class _Acceptor(SessionServicer):
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
-
-    async def Open(self, request_iterator: Any, context: Any) -> None:  # noqa: N802  # the name is in orb.proto
-        await self._sessions.serve(context)
 
 
 def _name(first: Packet) -> str:

@@ -76,6 +76,11 @@ class Stage:
             self.loop.call_soon(self._go)
         self._entered.add(line)
 
+    def go(self) -> None:
+        """On the loop, outside of ``feed``: all that came together is in line. What is short is performed now."""
+        if self._entered:
+            self._go()
+
     def _go(self) -> None:
         entered, self._entered = self._entered, set()
         self._rung = True  # what is performed here is told below

@@ -20,8 +20,9 @@ from framework.net.wire.trace_pb2 import (
     TraceInfo,
     TracePiece,
 )
-from framework.orb.guard import Caller, Guard
+from framework.orb.guard import Guard
 from framework.orb.status import shown, status_of, trailing
+from framework.orb.who import Caller
 
 PIECE = 256 * 1024
 

@@ -160,22 +160,27 @@ class Lane:
     def go(self) -> bool:
         """On the loop. True: there is more for the loop to do, later."""
         for _ in range(AT_ONCE):
-            with self._mutex:
-                if not self._bodies:
-                    return False
-                if not self._bodies[0].brief:
-                    break
-                body = self._bodies.popleft()
-                self._begun += 1
+            body = self._brief()
+            if body is None:
+                self._call_thread()
+                return False
             body.perform()
-        else:
-            return bool(self._bodies)
+        return bool(self._bodies)
+
+    def _brief(self) -> Body | None:
+        """The first in line, if the loop may perform it."""
+        with self._mutex:
+            if not self._bodies or not self._bodies[0].brief:
+                return None
+            self._begun += 1
+            return self._bodies.popleft()
+
+    def _call_thread(self) -> None:
         with self._mutex:
             if self._threads or not self._bodies:
-                return False
+                return
             self._threads = 1
         self._workers.run(self._run)
-        return False
 
     def _run(self) -> None:
         while True:

@@ -10,9 +10,9 @@ from framework import NoSuchMethod, Object, Unavailable, conflict_matrix, method
 from framework.net.wire.orb_pb2 import InvokeRequest
 from framework.orb import comparing
 from framework.orb.comparing import judged
-from framework.orb.guard import Caller
 from framework.orb.messages import Act, Ask
 from framework.orb.performance import Resident
+from framework.orb.who import Caller
 from framework.testing import cluster
 from objects.bank import Bank
 from tests.cluster.accounts import Vault

@@ -47,7 +47,7 @@ class History:
             f = self.started[i][0]
             if commit:
                 context: WireContext = ((AT, ((Node("n1"), i + 1),)),)
-                self.epoch.commit(self.relation.slots(f)[0], context)
+                self.epoch.commit(self.relation.slots(f)[0], (context,))
                 self.committed.append((f, context))
 
     def _inherits(self, f: Footprint) -> None:
@@ -125,7 +125,7 @@ def test_slots_and_contexts_are_bounded() -> None:
     for n in range(1, 500):
         places, meets = relation.slots(Footprint("a", ((str(n), WRITE),)))
         epoch.enter(Sid(n, AT), places, meets, joins=False)
-        epoch.commit(places, ((AT, ((Node("n1"), n),)),))
+        epoch.commit(places, (((AT, ((Node("n1"), n),)),),))
         known.ranges(AT, Node("n1")).add(n)
         assert len(epoch.slots) <= 14
         assert len(epoch.context) <= 64
@@ -141,7 +141,7 @@ def test_an_epoch_that_lasts_remembers_only_what_is_under_way() -> None:
         places, meets = relation.slots(Footprint("a", None))
         epoch.enter(Sid(n, AT), places, meets, joins=False)
         marks = ((there, ((Node("n1"), n),)),)
-        epoch.commit(places, marks, agreed=Agreed(places, meets, Stamp(n, GroupId(n, AT, 0)), marks))
+        epoch.commit(places, (marks,), Agreed(places, meets, Stamp(n, GroupId(n, AT, 0)), marks))
         known.ranges(there, Node("n1")).add(n)
         assert len(epoch._agreed) <= 64
     assert epoch.cid == Sid(1, AT)

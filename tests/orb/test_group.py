@@ -16,9 +16,9 @@ from framework.net.wire.orb_pb2_grpc import GatewayStub
 from framework.orb import glance
 from framework.orb.client import AsyncOrb
 from framework.orb.config import parse
-from framework.orb.guard import Caller
 from framework.orb.messages import Change, Look
 from framework.orb.node import Node
+from framework.orb.who import Caller
 from objects.bank import Bank
 from tests.orb.cluster import OBJECTS, toml
 

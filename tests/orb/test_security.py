@@ -26,9 +26,9 @@ from framework.net.wire.com_pb2 import Question
 from framework.net.wire.com_pb2_grpc import LinkStub
 from framework.orb.client import AsyncOrb
 from framework.orb.config import parse
-from framework.orb.guard import Caller
 from framework.orb.messages import Hello, Welcome
 from framework.orb.node import Node
+from framework.orb.who import Caller
 from tests.orb.cluster import cluster, toml
 from tests.orb.secured import SECURITY, THINGS, TOKENS_ONLY, call, files, hear, make_certs, raw, say, token
 

@@ -18,8 +18,9 @@ from framework.ids import Invocation, Replica, object_of
 from framework.orb.durable.entries import Entry, Head, Settled, decode, encode, record
 from framework.orb.durable.restore import part_with
 from framework.orb.given import Given
-from framework.orb.held import Held, Recent
+from framework.orb.held import Held
 from framework.orb.messages import open_envelope
+from framework.orb.recent import Recent
 
 
 class InStore:

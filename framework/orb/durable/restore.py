@@ -23,10 +23,11 @@ from framework.errors import BadRequest
 from framework.ids import TRAN, Invocation, Replica, object_of
 from framework.orb.durable.entries import Entry, Head, Settled, decode, record
 from framework.orb.durable.past import Past
-from framework.orb.held import Held, Recent, spooled
+from framework.orb.held import Held, spooled
 from framework.orb.loops import new_loop
 from framework.orb.messages import open_envelope
 from framework.orb.moving import capture
+from framework.orb.recent import Recent
 from framework.store import Loaded
 
 log = logging.getLogger(__name__)
