@@ -20,6 +20,7 @@ from framework.analytics import search
 from framework.footprint import AGAINST
 
 MOST_ROWS = 400_000  # of a stretch, about
+SLICES = 10_000  # of a run, to see where it is busiest
 _MODES = tuple(AGAINST)
 _SHAPE = "chunk bigint, kind int, key bigint, a bigint, b bigint, c bigint, d bigint, e bigint, x double, y double"
 _MET = "key bigint, sid bigint, since bigint"
@@ -38,14 +39,14 @@ class Cut(msgspec.Struct, frozen=True):
         return F.explode(F.sequence(low, F.floor((last + self.slack) / self.width))).alias("chunk")
 
 
-def cut(asked: DataFrame, rows: int, span: float, slack: float) -> Cut:
-    """``rows`` in all, over ``span``: a stretch has no more than MOST_ROWS if they are spread evenly, and no question
-    takes longer than a quarter of it."""
+def cut(asked: DataFrame, rows: int, span: float, slack: float, busiest: float = 1 / SLICES) -> Cut:
+    """``rows`` in all, over ``span``, of which the ``busiest`` of SLICES equal parts has this share: a stretch has no
+    more than MOST_ROWS of them also there, and no question takes longer than a quarter of it."""
     if rows <= MOST_ROWS:
         longest = asked.select(F.max(F.col("until") - F.col("lo"))).first()
         margin = max(float((longest and longest[0]) or 0.0), span, 1e-6)
         return Cut(8 * (margin + slack), margin, slack)
-    width = max(span * MOST_ROWS / rows, 16 * slack, 1e-6)
+    width = max(span / SLICES * MOST_ROWS / (rows * max(busiest, 1 / SLICES)), 16 * slack, 1e-6)
     return Cut(width, width / 4, slack)
 
 

@@ -4,8 +4,9 @@ import random
 
 import numpy as np
 import pytest
+from pyspark.sql import functions as F
 
-from framework.analytics import crowd, search
+from framework.analytics import crowd, near, search
 from framework.analytics.search import ALIKE, ASKED, BOTH, FOLLOW, MODE, SEED, SIDE, WAY
 from framework.footprint import AGAINST
 
@@ -108,3 +109,16 @@ def _plain(calls):
         ended = ended if agree < ended < start and agree >= 0 else -1
         if until >= 0 or ended >= 0:
             yield sid, (until, ended)
+
+
+def test_a_stretch_is_bounded_also_where_a_run_is_busiest(spark):
+    """All of ten million rows in a hundredth of the time: stretches are a hundred times shorter."""
+    asked = spark.createDataFrame([(1, 0.0, 1.0)], "key bigint, lo double, until double")
+    even = near.cut(asked, 10_000_000, 1000.0, 0.0, 1 / near.SLICES)
+    burst = near.cut(asked, 10_000_000, 1000.0, 0.0, 100 / near.SLICES)
+    assert even.width == pytest.approx(1000.0 * near.MOST_ROWS / 10_000_000)
+    assert burst.width == pytest.approx(even.width / 100)
+    assert near.cut(asked, 1000, 1000.0, 0.0).margin == 1000.0
+    rows = spark.createDataFrame([(0.0,), (even.width * 1.1,), (even.width * 1.9,)], "t double")
+    where = sorted((r.t, r.chunk) for r in rows.select("t", even.of(F.col("t"), F.col("t"))).collect())
+    assert where == [(0.0, -1), (0.0, 0), (even.width * 1.1, 0), (even.width * 1.1, 1), (even.width * 1.9, 1)]
