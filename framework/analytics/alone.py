@@ -8,7 +8,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from framework.analytics import whole
-from framework.analytics.judged import footprint, histories, own, violation, within
+from framework.analytics.judged import VIOLATION, footprint, histories, none, own, violation, within
+from framework.analytics.near import name
 from framework.analytics.slots import clash, earlier
 from framework.analytics.slots import lanes as in_lanes
 from framework.analytics.tables import Tables
@@ -16,14 +17,18 @@ from framework.analytics.tables import Tables
 _NEVER = 9_000_000_000_000_000_000
 
 
-def overlaps(tables: Tables, lanes: DataFrame) -> DataFrame:
+def overlaps(tables: Tables, lanes: DataFrame, met: DataFrame) -> DataFrame:
     """A4: an instance that started while one that conflicts with it was running or held, but for those that waited for
-    it, and what was held for its own transaction. In a trace with holes an end that is not there says nothing: that
-    instance is left out."""
+    it, and what was held for its own transaction. ``met``: crowd.crowded."""
+    found = met.where("until >= 0").select("lane", "start_i").distinct().localCheckpoint()
+    if found.isEmpty():
+        return none(tables, *VIOLATION)
     holes = F.broadcast(tables.places.select("place", "holes"))
     rows = lanes.join(holes, "place", "left").where("end_i is not null or not coalesce(holes, false)")
-    rows = _performed(rows, tables).withColumn("until", F.coalesce("end_i", F.lit(_NEVER)))
-    late = rows.withColumn("before", earlier(rows, ["place"], "start_i", F.col("until"))).where("before > start_i")
+    rows = rows.withColumn("met", name("place", "slot", "lane"))
+    rows = rows.join(F.broadcast(found.select(F.col("lane").alias("met")).distinct()), "met", "left_semi")
+    rows = _performed(rows, tables).withColumn("until", F.coalesce("end_i", F.lit(_NEVER))).localCheckpoint()
+    late = rows.join(F.broadcast(found.withColumnRenamed("lane", "met")), ["met", "start_i"], "left_semi")
     late = late.select("place", "slot", "lane", "node", "object", "invocation", "method", "keys", "start_i", "tran")
     other = rows.select(
         "place", "slot", "lane", F.col("invocation").alias("other"), F.col("method").alias("o_method"),

@@ -128,7 +128,7 @@ def _analyze(work: _Work, run: Run, scratch: Path) -> Found:
     split = budget.parts(made, staged.answers, run.clients)
     work.keep("budget", budget.per_method(split))
     work.step("conflicts: who waited for whom")
-    waits = tables.store(spark, budget.heat(staged.lanes), scratch / "heat")
+    waits = tables.store(spark, budget.heat(staged.lanes, staged.met), scratch / "heat")
     work.keep("heat", waits)
     work.keep("heat_methods", budget.hot_methods(waits))
     if found.judged:
@@ -181,7 +181,7 @@ def _corrected(
     if clients is not None:
         clients = clients.withColumn("clock_", F.concat(F.lit(clocks.CLIENTS), F.col("process")))
         clients = clocks.correct(clients, offsets, dict.fromkeys(("intended", "sent", "done"), "clock_")).drop("clock_")
-    return made, verdict.Stage(answers, lanes), msgspec.structs.replace(run, clients=clients)
+    return made, verdict.Stage(answers, lanes, staged.met), msgspec.structs.replace(run, clients=clients)
 
 
 def _speed(work: _Work, run: Run, made: tables.Tables) -> None:

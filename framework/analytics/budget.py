@@ -11,6 +11,8 @@ the node.
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from framework.analytics.near import name
+from framework.analytics.search import SIDE
 from framework.analytics.tables import Tables
 
 PARTS = (
@@ -69,24 +71,24 @@ def per_method(rows: DataFrame) -> DataFrame:
     return rows.groupBy("object", "method").agg(*counted, *means, *tails).orderBy(F.desc("calls"))
 
 
-def heat(lanes: DataFrame) -> DataFrame:
+def heat(lanes: DataFrame, met: DataFrame) -> DataFrame:
     """Who waited for whom: a request that was agreed on and could not start because an instance that conflicts with it
-    was running or before it. Its wait is put down to the one that ended last."""
-    from framework.analytics.slots import earlier
-
-    before = F.struct("end_i", "method", "invocation")
-    blocked = lanes.withColumn(
-        "blocker", earlier(lanes, ["place"], "start_i", F.when(F.col("end_i").isNotNull(), before))
-    )
-    blocked = blocked.where("agree_i is not null and blocker.end_i > agree_i and start_i > blocker.end_i")
-    one = blocked.groupBy("place", "sid").agg(
-        F.max(F.struct(F.col("blocker.end_i"), F.col("blocker.method").alias("by"), "slot")).alias("b"),
-        F.first("object").alias("object"), F.first("method").alias("method"),
-        F.first(F.col("start_at") - F.col("agree_at")).alias("wait"),
-    )  # fmt: skip
-    key = F.regexp_replace("b.slot", "^k", "")
-    return one.where("wait > 0").groupBy("object", "method", F.col("b.by").alias("waits_for"), key.alias("key")).agg(
+    was running or before it. Its wait is put down to the one that ended last (``met``: crowd.crowded)."""
+    last = F.max(F.struct("ended", "lane", "flags")).alias("b")
+    one = met.where("ended >= 0 and wait > 0").groupBy("sid").agg(last, F.first("wait").alias("wait"))
+    found = one.groupBy(F.col("b.lane").alias("met"), (F.floor(F.col("b.flags") / SIDE) % 2).alias("side")).agg(
         F.count("*").alias("times"), F.sum("wait").alias("waited"), F.max("wait").alias("longest")
+    )
+    names = lanes.select(name("place", "slot", "lane").alias("met"), "object", "slot", "lane", "side", "alike")
+    found = names.join(F.broadcast(found), ["met", "side"]).dropDuplicates(["met", "side"])
+    both = F.split("lane", " ")  # of the two methods of a lane, it is the one that its side says
+    rows = found.select(
+        "object", F.get(both, F.col("side")).alias("method"),
+        F.get(both, F.when(F.col("alike"), F.col("side")).otherwise(1 - F.col("side"))).alias("waits_for"),
+        F.regexp_replace("slot", "^k", "").alias("key"), "times", "waited", "longest",
+    )  # fmt: skip
+    return rows.groupBy("object", "method", "waits_for", "key").agg(
+        F.sum("times").alias("times"), F.sum("waited").alias("waited"), F.max("longest").alias("longest")
     ).orderBy(F.desc("waited"))  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from framework.analytics import whole
 from framework.analytics.judged import histories
+from framework.analytics.near import name
 from framework.analytics.tables import Tables
 from framework.footprint import AGAINST
 
@@ -37,16 +38,19 @@ class Reached(msgspec.Struct):
 
 
 def edges(tables: Tables, answers: DataFrame) -> DataFrame:
-    """All ways but inheritance: who knows something by record ``upto`` of ``src`` passes it on to ``dst``."""
+    """All ways but inheritance: who knows something by record ``upto`` of ``src`` passes it on to ``dst``. Of a request
+    also its group, its place, and when it was sent."""
     requests = tables.moves.where("sent_i is not null and start_i is not null").select(
         F.col("sender").alias("src"), (F.col("sent_i") - 1).alias("upto"), F.col("sid").alias("dst"),
-        F.col("start_i").alias("since"), F.col("start_at").alias("at"),
+        F.col("start_i").alias("since"), F.col("start_at").alias("at"), "place", "group", "sent_at",
     )  # fmt: skip
     responses = answers.where("done_end_i is not null and status != 'OutcomeUnknown'").select(
         F.col("done_sid").alias("src"), F.col("done_end_i").alias("upto"), F.col("sid").alias("dst"),
         F.col("i").alias("since"), "at",
     )  # fmt: skip
-    return requests.unionByName(responses).unionByName(moved(tables).drop("reads"))
+    rest = responses.unionByName(moved(tables).drop("reads"))
+    nowhere = {"place": F.lit(""), "group": F.lit(""), "sent_at": F.col("at")}
+    return requests.unionByName(rest.withColumns(nowhere))
 
 
 def moved(tables: Tables) -> DataFrame:
@@ -69,8 +73,7 @@ def moved(tables: Tables) -> DataFrame:
 def heirs(tables: Tables, lanes: DataFrame, width: float) -> tuple[DataFrame, DataFrame]:
     """(givers, takers) of inheritance, by lane. A giver has committed and left a trace: it changes something, or has
     sent or received. Takers are found by lane and by a slice of time of this width."""
-    acted = tables.sends.where("client = ''").select("sid").distinct().withColumn("acted", F.lit(True))
-    done = histories(tables).where("end_i is not null and committed").join(acted, "sid", "left")
+    done = histories(tables).where("end_i is not null and committed").join(acted(tables), "sid", "left")
     since = F.when(F.col("adopted"), F.lit(0)).otherwise(F.col("end_i")).alias("from_i")
     done = done.where("acted or not readonly").select("place", "sid", "adopted", since, "end_at")
     mine = lanes.select("sid", "slot", "lane", F.col("side").alias("g_side"), F.col("mode").alias("g_mode"))
@@ -78,6 +81,11 @@ def heirs(tables: Tables, lanes: DataFrame, width: float) -> tuple[DataFrame, Da
     slice_ = F.floor(F.col("start_at") / F.lit(width)).alias("slice")
     takers = lanes.select("place", "slot", "lane", "side", "mode", "alike", "sid", "start_i", "start_at", slice_)
     return done.join(mine, "sid"), takers
+
+
+def acted(tables: Tables) -> DataFrame:
+    """Instances that have sent something: they are known by that."""
+    return tables.sends.where("client = ''").select("sid").distinct().withColumn("acted", F.lit(True))
 
 
 def reach(
@@ -110,6 +118,21 @@ def reach(
             known = merged.localCheckpoint()
     still = fresh.select("key").distinct().count() if left else 0
     return Reached(known, rounds, still)
+
+
+def met(known: DataFrame, asked: DataFrame, ways: DataFrame) -> DataFrame:
+    """What search.answers says of those in a stretch: which questions are met by what is known, and by whom."""
+    aware = known.join(asked.drop("lo", "until"), "key")
+    told = aware.where((F.col("who") == name("sid")) & (F.col("since") <= F.col("by"))).select(
+        "key", F.lit(0).cast("bigint").alias("sid"), F.lit(0).cast("bigint").alias("since")
+    )
+    sent = ways.where("place != ''").select(
+        F.col("src").alias("sid"), "upto", name("dst").alias("dst"), F.col("since").alias("start_i"),
+        name("place").alias("place"), name("group").alias("its_group"),
+    )  # fmt: skip
+    late = aware.join(sent, ["sid", "place"]).where("upto >= since and start_i < done_i and its_group != group")
+    late = late.select("key", F.col("dst").alias("sid"), F.col("start_i").alias("since"))
+    return told.unionByName(late).distinct()
 
 
 def _inherited(todo: DataFrame, givers: DataFrame, takers: DataFrame, width: float) -> DataFrame:

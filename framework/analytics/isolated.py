@@ -11,10 +11,10 @@ them are looked at, in memory: no cycle leaves that range.
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from framework.analytics.judged import VIOLATION, histories
+from framework.analytics.judged import VIOLATION, histories, none
 from framework.analytics.slots import clash, earlier, lanes
-from framework.analytics.tables import Tables
-from framework.analytics.whole import TRAN, judged
+from framework.analytics.tables import TRAN, Tables
+from framework.analytics.whole import judged
 from framework.sim.oracle_tran import cycle
 
 MOST = 20  # cycles that are told
@@ -23,6 +23,8 @@ EDGES = 1_000_000  # conflicts that are looked at in memory
 
 def cycles(tables: Tables) -> DataFrame:
     """T3."""
+    if not tables.whole:
+        return none(tables, *VIOLATION)
     rows = lanes(_high(_calls(tables)), tables.conflicts)
     own = F.struct("height", "t")
     fallen = rows.withColumn("before", earlier(rows, ["place"], "order", own)).where(F.col("before") > own)

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from framework.analytics.judged import numbered
+from framework.analytics.near import name
 from framework.analytics.slots import clash
 from framework.analytics.tables import Tables
 
@@ -124,40 +125,42 @@ def sampled(pairs: DataFrame, most: int = MOST_FOLLOWED) -> tuple[DataFrame, flo
     return pairs.where(taken).withColumn("weight", weight), share
 
 
+def asked(pairs: DataFrame, slack: float) -> DataFrame:
+    """The question: does who sent the later one know of the earlier one by then?"""
+    none = F.lit(0).cast("bigint")
+    rows = _later(pairs).withColumns({"lo": F.col("a_sent_at"), "until": F.col("b_sent_at") + slack})
+    return rows.select(
+        "key", "lo", "until", none.alias("place"), none.alias("done_i"), none.alias("group"), name("sid").alias("who"),
+        "by",
+    )  # fmt: skip
+
+
 def seeds(pairs: DataFrame, tables: Tables, slack: float) -> DataFrame:
-    asked = pairs.where("follow").withColumn("until", F.col("b_sent_at") + slack)
-    sent = asked.where("a_request and not a_readonly")
-    mine = sent.select("key", F.col("a_sender").alias("sid"), F.col("a_sent_i").alias("since"), "until")
+    rows = pairs.where("follow").withColumns({"lo": F.col("a_sent_at"), "until": F.col("b_sent_at") + slack})
+    sent = rows.where("a_request and not a_readonly")
+    mine = sent.select("key", F.col("a_sender").alias("sid"), F.col("a_sent_i").alias("since"), "lo", "until")
     starts = tables.moves.where("start_i is not null").select(
         F.col("group").alias("a_group"), "sid", F.col("start_i").alias("since")
     )
-    there = sent.select("key", "a_group", "until").join(starts, "a_group").select("key", "sid", "since", "until")
-    told = asked.where("not a_request").select(
-        "key", F.col("a_sid").alias("sid"), F.col("a_end_i").alias("since"), "until"
+    there = sent.select("key", "a_group", "lo", "until").join(starts, "a_group").drop("a_group")
+    told = rows.where("not a_request").select(
+        "key", F.col("a_sid").alias("sid"), F.col("a_end_i").alias("since"), "lo", "until"
     )
-    return mine.unionByName(there).unionByName(told)
+    return mine.unionByName(there).unionByName(told).withColumn("follow", F.lit(True))
 
 
-def decided(pairs: DataFrame, known: DataFrame) -> DataFrame:
-    """``pairs`` with ``ordered``: does the definition order the two?"""
-    asked = pairs.where("follow").select(
-        "key",
-        "b_request",
-        "b_sender",
-        "b_sent_i",
-        "b_sid",
-        "b_end_i",
-        "a_readonly",
-        "a_sender",
-        "a_sent_i",
-        "a_request",
-    )
-    who = F.when(F.col("b_request"), F.col("b_sender")).otherwise(F.col("b_sid"))
-    by = F.when(F.col("b_request"), F.col("b_sent_i") - 1).otherwise(F.col("b_end_i"))
-    asked = asked.select("key", who.alias("sid"), by.alias("by"), "a_readonly", "a_sender", "a_sent_i", "a_request")
-    met = known.join(asked, ["key", "sid"]).where("since <= by").select("key")
-    reads = asked.where("a_request and a_readonly and a_sender = sid and a_sent_i <= by").select("key")
-    yes = met.unionByName(reads).distinct().withColumn("precedes", F.lit(True))
+def _later(pairs: DataFrame) -> DataFrame:
+    """Of pairs to be followed: who sent the later message, and by which of its records it had to know the earlier."""
+    who = F.when(F.col("b_request"), F.col("b_sender")).otherwise(F.col("b_sid")).alias("sid")
+    by = F.when(F.col("b_request"), F.col("b_sent_i") - 1).otherwise(F.col("b_end_i")).alias("by")
+    return pairs.where("follow").select("*", who, by)
+
+
+def decided(pairs: DataFrame, met: DataFrame) -> DataFrame:
+    """``pairs`` with ``ordered``: does the definition order the two? ``met``: keys of those where the later one's
+    sender knew. What only reads is known to its own caller alone."""
+    reads = _later(pairs).where("a_request and a_readonly and a_sender = sid and a_sent_i <= by").select("key")
+    yes = met.select("key").unionByName(reads).distinct().withColumn("precedes", F.lit(True))
     rows = pairs.join(yes, "key", "left")
     return rows.withColumn("ordered", F.col("conflict") | F.coalesce("precedes", F.lit(False)))
 

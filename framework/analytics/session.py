@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import socket
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -65,7 +66,7 @@ def settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{scratch / 'log4j2.properties'} "
-        "-XX:+UseSerialGC -XX:TieredStopAtLevel=4 -Dderby.system.home=" + str(scratch),
+        f"-XX:+UseSerialGC -Dderby.system.home={scratch}",
     }
 
 
@@ -109,6 +110,7 @@ def start(master: str, memory: str, scratch: Path, extra: Mapping[str, str] | No
     _reachable(master)
     if not submitted:
         os.environ["JAVA_HOME"] = str(java.needed().home)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the same for the workers, not whatever PATH has
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns, and may choose one that is not reachable
     (scratch / "log4j2.properties").write_text(_QUIET)
     builder = SparkSession.builder

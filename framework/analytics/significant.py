@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 
 from framework.analytics import whole
 from framework.analytics.flows import moved
-from framework.analytics.judged import histories, own, violation, within
+from framework.analytics.judged import VIOLATION, histories, none, own, violation, within
+from framework.analytics.near import name
 from framework.analytics.tables import Tables
 
 _NEVER = 9_000_000_000_000_000_000
@@ -86,36 +87,43 @@ def _until(rows: DataFrame, tables: Tables, slack: float) -> DataFrame:
     )
 
 
+def asked(found: DataFrame) -> DataFrame:
+    """The question: who knows of it and sent something that this place delivered earlier?"""
+    none = F.lit(0).cast("bigint")
+    return found.select(
+        "key", F.col("sent_at").alias("lo"), "until", name("place").alias("place"),
+        F.coalesce("done_i", F.lit(_NEVER)).alias("done_i"), name("group").alias("group"), none.alias("who"),
+        none.alias("by"),
+    )  # fmt: skip
+
+
 def seeds(found: DataFrame, tables: Tables, moved: DataFrame) -> DataFrame:
     """Who knows of it first: its sender and, if it changes something, the instances of its group. A read is known to
-    its own caller alone, and to where that one goes."""
-    mine = found.where("not sent_readonly").select(
-        "key", F.col("sender").alias("sid"), F.col("sent_i").alias("since"), "until"
-    )
+    its own caller alone (not ``follow``), and to where that one goes."""
+    asked = found.withColumn("lo", F.col("sent_at"))
+    columns = ["key", "sid", "since", "lo", "until"]
+    mine = asked.select(
+        "key", F.col("sender").alias("sid"), F.col("sent_i").alias("since"), "lo", "until",
+        (~F.col("sent_readonly")).alias("follow"),
+    )  # fmt: skip
     starts = tables.moves.where("start_i is not null").select("group", "sid", F.col("start_i").alias("since"))
-    others = (
-        found.where("not sent_readonly")
-        .select("key", "group", "until")
-        .join(starts, "group")
-        .select("key", "sid", "since", "until")
-    )
-    reads = found.where("sent_readonly").join(moved, (found.sender == moved.src) & (moved.upto >= found.sent_i))
-    reads = reads.where("at <= until").select("key", F.col("dst").alias("sid"), "since", "until")
-    return mine.unionByName(others).unionByName(reads)
+    others = asked.where("not sent_readonly").join(starts, "group").select(*columns)
+    reads = asked.where("sent_readonly").join(moved, (asked.sender == moved.src) & (moved.upto >= asked.sent_i))
+    reads = reads.where("at <= until").select("key", F.col("dst").alias("sid"), "since", "lo", "until")
+    return mine.unionByName(others.unionByName(reads).withColumn("follow", F.lit(True)))
 
 
-def broken(found: DataFrame, known: DataFrame, tables: Tables) -> DataFrame:
-    """Requests that follow from one of ``found`` and were delivered before it."""
-    reads = found.where("sent_readonly").select("key", F.col("sender").alias("sid"), F.col("sent_i").alias("since"))
-    aware = known.select("key", "sid", "since").unionByName(reads)
+def broken(found: DataFrame, met: DataFrame, tables: Tables) -> DataFrame:
+    """Requests that follow from one of ``found`` and were delivered before it: ``met`` has the instances, by their
+    names (near.name) and first records."""
     first = found.select(
-        "key", "place", F.col("invocation").alias("first"), F.col("done_i"), "came", "origin", "origin_life",
+        "key", "place", F.col("invocation").alias("first"), "came", "origin", "origin_life",
         F.col("group").alias("first_group"),
     )  # fmt: skip
     later = tables.moves.where("sent_i is not null and start_i is not null").select(
-        "place",
-        F.col("sender").alias("sid"),
-        "sent_i",
+        F.col("place").alias("place"),
+        name("sid").alias("sid"),
+        F.col("start_i").alias("since"),
         F.col("sent_invocation").alias("invocation"),
         "start_i",
         "view",
@@ -123,12 +131,13 @@ def broken(found: DataFrame, known: DataFrame, tables: Tables) -> DataFrame:
         "group",
     )
     pairs = (
-        aware.join(first, "key")
-        .join(later, ["place", "sid"])
-        .where(
-            "sent_i > since and (done_i is null or start_i < done_i) and group != first_group and invocation != first"
-        )
+        later.join(F.broadcast(first.join(met, "key")), ["place", "sid", "since"])
+        .where("group != first_group and invocation != first")
+        .drop("sid", "since")
+        .localCheckpoint()
     )
+    if pairs.isEmpty():
+        return none(tables, *VIOLATION)
     members = F.broadcast(
         tables.members.select(
             "view", F.col("node").alias("origin"), F.col("life").alias("origin_life"), F.lit(True).alias("there")
@@ -152,16 +161,22 @@ def _outside_ancestors(pairs: DataFrame, tables: Tables) -> DataFrame:
     """A call that comes back to its running ancestor stands at that one's place: of what precedes the call, only other
     calls of this ancestor have to be delivered before it."""
     nested = pairs.where(F.col("invocation").contains(".")).select("place", "invocation", "start_i").distinct()
+    if nested.isEmpty():
+        return pairs
     running = own(tables).select(
         "place", F.col("invocation").alias("ancestor"), F.col("start_i").alias("a_start"), "end_i"
     )
     parents = F.expr(
         "transform(sequence(1, size(split(invocation, '[.]')) - 1), n -> substring_index(invocation, '.', n))"
     )
-    inside = nested.withColumn("ancestor", F.explode(parents)).join(running, ["place", "ancestor"])
-    inside = inside.where("a_start < start_i and (end_i is null or end_i > start_i)").select(
-        "place", "invocation", "ancestor"
+    inside = running.join(F.broadcast(nested.withColumn("ancestor", F.explode(parents))), ["place", "ancestor"])
+    inside = (
+        inside.where("a_start < start_i and (end_i is null or end_i > start_i)")
+        .select("place", "invocation", "ancestor")
+        .localCheckpoint()
     )
+    if inside.isEmpty():
+        return pairs
     inside = within(inside, "invocation", "ancestor", tables.sends)
     asked = pairs.select("place", "invocation", "first").distinct().join(inside, ["place", "invocation"])
     also = within(asked.select("first", "ancestor").distinct(), "first", "ancestor", tables.sends).withColumn(
@@ -170,4 +185,4 @@ def _outside_ancestors(pairs: DataFrame, tables: Tables) -> DataFrame:
     excused = (
         asked.join(also, ["first", "ancestor"], "left").where("also is null").select("place", "invocation", "first")
     )
-    return pairs.join(excused.distinct(), ["place", "invocation", "first"], "left_anti")
+    return pairs.join(excused.distinct(), ["place", "invocation", "first"], "left_anti").localCheckpoint()

@@ -18,6 +18,8 @@ from pyspark.sql import functions as F
 from framework.analytics.groups import Lives
 from framework.analytics.reading import Run
 
+TRAN = "tran"  # the object that knows the outcome of transactions
+
 
 class Tables(msgspec.Struct):
     """DataFrames. The big ones lie on disk as Parquet when made by ``stored``."""
@@ -34,6 +36,7 @@ class Tables(msgspec.Struct):
     members: DataFrame
     conflicts: DataFrame  # object, method, other: both ways
     alone: bool  # nobody has adopted a state: a history is what the place performed itself
+    whole: bool  # there are transactions: some node has a replica of tran
     history: DataFrame | None = None  # judged.histories, when it was written
 
 
@@ -60,6 +63,7 @@ def make(spark: SparkSession, run: Run, lives: Lives, directory: Path | None = N
         members=lives.members_table(spark),
         conflicts=conflicts(spark, run),
         alone=not any(place.segments for place in lives.places()),
+        whole=any(place.object == TRAN for place in lives.places()),
     )
 
 

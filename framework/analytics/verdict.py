@@ -11,9 +11,20 @@ from pathlib import Path
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from framework.analytics import alone, answers, flows, isolated, once, ratio, significant, states, whole
+from framework.analytics import (
+    alone,
+    answers,
+    crowd,
+    flows,
+    following,
+    isolated,
+    once,
+    ratio,
+    significant,
+    states,
+    whole,
+)
 from framework.analytics.groups import Lives
 from framework.analytics.judged import VIOLATION, histories, own
 from framework.analytics.slots import lanes
@@ -27,6 +38,7 @@ class Stage(msgspec.Struct):
 
     answers: DataFrame
     lanes: DataFrame
+    met: DataFrame  # who met whom in the lanes
 
 
 def stage(spark: SparkSession, tables: Tables, directory: Path) -> tuple[Tables, Stage]:
@@ -34,10 +46,9 @@ def stage(spark: SparkSession, tables: Tables, directory: Path) -> tuple[Tables,
     if not tables.alone:  # else they are what moves has already
         tables = msgspec.structs.replace(tables, history=store(spark, histories(tables), directory / "history"))
     told = store(spark, answers.answers(tables), directory / "answers")
-    return tables, Stage(
-        told,
-        store(spark, lanes(own(tables).drop("sent_to", "act", "sent_view"), tables.conflicts), directory / "lanes"),
-    )
+    kept = store(spark, lanes(own(tables).drop("sent_to", "act", "sent_view"), tables.conflicts), directory / "lanes")
+    met = store(spark, crowd.crowded(tables, kept), directory / "met")
+    return tables, Stage(told, kept, met)
 
 
 def local(spark: SparkSession, tables: Tables, staged: Stage, lives: Lives) -> dict[str, DataFrame]:
@@ -58,7 +69,7 @@ def local(spark: SparkSession, tables: Tables, staged: Stage, lives: Lives) -> d
         "A1 answers without an end": answers.unanswered(staged.answers),
         "P0 §3.2 receipts": answers.incomplete(tables),
         "A3 one order": alone.reversed_pairs(tables),
-        "A4 mutual exclusion": alone.overlaps(tables, staged.lanes),
+        "A4 mutual exclusion": alone.overlaps(tables, staged.lanes, staged.met),
         "A4 states": alone.given_away(tables, snapshots),
         "A4 answers": answers.contradicted(staged.answers),
         "A7 no state yet": states.before_a_state(tables),
@@ -98,24 +109,10 @@ def followed(
     came = ratio.messages(tables, staged.answers)
     pairs = store(spark, ratio.neighbours(came, tables.conflicts, leak, slack), directory / "pairs")
     pairs, share = ratio.sampled(pairs)
+    asked = significant.asked(found).unionByName(ratio.asked(pairs, slack)).localCheckpoint()
     begin = significant.seeds(found, tables, flows.moved(tables)).unionByName(ratio.seeds(pairs, tables, slack))
-    begin = begin.localCheckpoint()
-    width = _width(begin, tables)
-    ways = store(spark, flows.edges(tables, staged.answers), directory / "ways")
-    givers, takers = flows.heirs(tables, staged.lanes, width)
-    givers = store(spark, givers, directory / "givers")
-    number = found.count()
-    keys = begin.select("key").distinct().count()
+    number, keys = found.count(), asked.count()
     tell(f"following {number} requests that were overtaken, {keys - number} neighbours")
-    reached = flows.reach(begin, ways, givers, takers, width, tell=tell)
-    broken = significant.broken(found, reached.known, tables)
-    return Followed(broken, ratio.decided(pairs, reached.known), share, number, reached.rounds, reached.open)
-
-
-def _width(begin: DataFrame, tables: Tables) -> float:
-    """A slice of time in which little happens, but not so little that a long wait has thousands of them."""
-    span = tables.moves.select(
-        F.max("start_at") - F.min("start_at"), F.avg(F.col("start_at") - F.col("sent_at"))
-    ).first()
-    whole, usual = (float(x or 0.0) for x in span) if span is not None else (0.0, 0.0)
-    return max(4 * usual, whole / 5000, 1e-6)
+    done = following.answered(tables, staged.answers, staged.lanes, asked, begin, slack, tell)
+    broken = significant.broken(found, done.met.where("sid != 0"), tables)
+    return Followed(broken, ratio.decided(pairs, done.met.where("sid = 0")), share, number, done.rounds, done.open)

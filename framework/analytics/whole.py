@@ -9,11 +9,10 @@ isolated.py.
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from framework.analytics.judged import histories, own, violation
+from framework.analytics.judged import VIOLATION, histories, none, own, violation
 from framework.analytics.slots import clash
-from framework.analytics.tables import Tables
+from framework.analytics.tables import TRAN, Tables
 
-TRAN = "tran"
 ROUNDS = 10  # so many wait for each other in a row, at most
 
 
@@ -52,6 +51,8 @@ def _voted(rows: DataFrame, tables: Tables) -> DataFrame:
 def lost(rows: DataFrame, tables: Tables) -> DataFrame:
     """With ``lost``: part of a transaction that was aborted, or of a part that was undone alone. Nobody but its kin has
     seen it, so it has no place."""
+    if not tables.whole:
+        return rows.withColumn("lost", F.lit(False))
     parts = rows.where("tran != ''").select("invocation", "tran").distinct()
     gone = _fates(parts, tables).where("not fate").select("invocation", "tran", F.lit(True).alias("gone_"))
     found = rows.join(F.broadcast(gone), ["invocation", "tran"], "left")
@@ -60,6 +61,8 @@ def lost(rows: DataFrame, tables: Tables) -> DataFrame:
 
 def passed_over(tables: Tables) -> DataFrame:
     """(place, invocation): not performed, because its node had heard that its transaction is aborted."""
+    if not tables.whole:
+        return none(tables, "place", "invocation")
     mine = (
         own(tables).where("cancelled and tran != ''").select("place", "node", "life", "invocation", "tran", "start_i")
     )
@@ -82,6 +85,8 @@ def held(tables: Tables) -> DataFrame:
 
 def joined(tables: Tables) -> DataFrame:
     """Instances that started where something of their transaction was held."""
+    if not tables.whole:
+        return none(tables, "sid")
     mine = own(tables).where("tran != ''").select("place", "tran", "sid", "start_i")
     met = mine.join(held(tables).select("place", "tran", "held_i", "kin_end"), ["place", "tran"])
     met = met.where("held_i < start_i and (kin_end is null or kin_end > start_i)")
@@ -91,6 +96,8 @@ def joined(tables: Tables) -> DataFrame:
 def outside_kin(pairs: DataFrame, tables: Tables) -> DataFrame:
     """One that joins what its transaction holds stands at the place of that: of what precedes it, it passes what is not
     part of the transaction and waits for what is held. Pairs: place, invocation, start_i, first, first_group."""
+    if not tables.whole:
+        return pairs
     mine = own(tables).where("tran != ''").select("place", "invocation", "tran")
     of_first = tables.sends.select(F.col("group").alias("first_group"), F.col("tran").alias("first_tran"))
     asked = pairs.select("place", "invocation", "start_i", "first", "first_group").distinct()
@@ -140,6 +147,8 @@ def _conflicting(pairs: DataFrame, tables: Tables) -> DataFrame:
 
 def one_outcome(tables: Tables) -> DataFrame:
     """T1: all replicas of tran that heard of an outcome heard the same one first."""
+    if not tables.whole:
+        return none(tables, *VIOLATION)
     found = told(tables).join(judged(tables), "place", "left_semi").groupBy("name").agg(
         F.countDistinct("commit").alias("n"),
         F.min(F.when(F.col("commit"), F.col("place"))).alias("yes"),
@@ -152,6 +161,8 @@ def one_outcome(tables: Tables) -> DataFrame:
 
 def atomic(tables: Tables) -> DataFrame:
     """T2: of a transaction that is committed, all that ended well is; of one that is aborted, nothing is."""
+    if not tables.whole:
+        return none(tables, *VIOLATION)
     parts = tables.moves.where("tran != '' and sent_i is not null and start_i is not null")
     parts = parts.select(F.col("tran").alias("root")).distinct()
     mine = own(tables).where(f"object != '{TRAN}' and end_i is not null").join(judged(tables), "place", "left_semi")

@@ -6,7 +6,20 @@ import statistics
 import msgspec
 import pytest
 
-from framework.analytics import alone, budget, clocks, compare, groups, latency, reading, slots, tables, verdict, way
+from framework.analytics import (
+    alone,
+    budget,
+    clocks,
+    compare,
+    crowd,
+    groups,
+    latency,
+    reading,
+    slots,
+    tables,
+    verdict,
+    way,
+)
 from framework.footprint import Footprint, Relation
 
 from .small import three_calls
@@ -120,7 +133,7 @@ def test_who_waited_for_whom(made):
     _, _, _, staged = made
     rows = [
         (r.object, r.method, r.waits_for, r.key, r.times, round(r.waited, 6))
-        for r in budget.heat(staged.lanes).collect()
+        for r in budget.heat(staged.lanes, staged.met).collect()
     ]
     assert rows == [("bank", "deposit", "deposit", "ann", 2, PART(0.5 + 0.7))]
 
@@ -134,7 +147,8 @@ def test_an_end_that_is_not_there_counts_unless_records_are_missing(made, holes,
     lost = (F.col("place") == "bank@n1") & (F.col("invocation") == "ann/1")
     lanes = staged.lanes.withColumn("end_i", F.when(~lost, F.col("end_i")))
     places = found.places.withColumn("holes", F.lit(holes))
-    rows = alone.overlaps(msgspec.structs.replace(found, places=places), lanes).collect()
+    found = msgspec.structs.replace(found, places=places)
+    rows = alone.overlaps(found, lanes, crowd.crowded(found, lanes)).collect()
     assert [(r.rule, r.node) for r in rows] == expected
 
 

@@ -1,0 +1,95 @@
+"""Questions about what follows from a message, answered: those that are near in memory, the others by joins."""
+
+from collections.abc import Callable
+
+import msgspec
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from framework.analytics import flows, near, whole
+from framework.analytics.tables import Tables
+
+
+class Answered(msgspec.Struct):
+    """``met``: key, sid, since (search.answers). ``far``: questions that were followed by joins, for so many
+    ``rounds``; ``open``: those of them that were not followed to the end."""
+
+    met: DataFrame
+    far: int
+    rounds: int
+    open: int
+
+
+def answered(
+    tables: Tables,
+    answers: DataFrame,
+    lanes: DataFrame,
+    asked: DataFrame,
+    begin: DataFrame,
+    slack: float,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Answered:
+    """``asked`` and ``begin`` as near.met wants them, with names in ``begin`` as they are."""
+    span, usual = _span(tables)
+    rows = lanes.count() + 2 * tables.moves.count()
+    how = near.cut(asked, rows, span, slack, _busiest(tables, span) if rows > near.MOST_ROWS else 1.0)
+    here = near.is_near(how)
+    ways = flows.edges(tables, answers)
+    things = [near.ways(ways, how), *_things(tables, lanes, how)]
+    seeds = begin.where(here).withColumn("sid", near.name("sid"))
+    met = near.met(asked.where(here), seeds, things, how).localCheckpoint()
+    far = asked.where(~here)
+    many = far.count()
+    if not many:
+        return Answered(met.distinct(), 0, 0, 0)
+    tell(f"following {many} of them by joins over the whole run")
+    more, reached = _far(tables, lanes, ways, far, begin.where(~here).localCheckpoint(), (span, usual), tell)
+    return Answered(met.unionByName(more).distinct(), many, reached.rounds, reached.open)
+
+
+def _things(tables: Tables, lanes: DataFrame, how: near.Cut) -> list[DataFrame]:
+    if not tables.alone:
+        return near.apart(*flows.heirs(tables, lanes, how.width), how)
+    passed = F.broadcast(whole.passed_over(tables).withColumn("passed", F.lit(True)))
+    rows = lanes.join(passed, ["place", "invocation"], "left").withColumn("takes", F.col("passed").isNull())
+    gives = "end_i is not null and committed"
+    acted = flows.acted(tables)
+    changes = rows.withColumn("gives_at", F.when(F.expr(f"{gives} and not readonly"), F.col("end_at")))
+    reads = rows.where("readonly").join(acted, "sid", "left")
+    reads = reads.withColumn("gives_at", F.when(F.expr(f"{gives} and acted"), F.col("end_at"))).drop("acted")
+    return [*near.together(changes.where("not readonly"), how), *near.together(reads, how)]
+
+
+def _far(
+    tables: Tables,
+    lanes: DataFrame,
+    ways: DataFrame,
+    asked: DataFrame,
+    begin: DataFrame,
+    times: tuple[float, float],
+    tell: Callable[[str], None],
+) -> tuple[DataFrame, flows.Reached]:
+    span, usual = times
+    # slices of time in which little happens, but not so little that a long wait has thousands of them
+    width = max(4 * usual, span / 5000, 1e-6)
+    givers, takers = flows.heirs(tables, lanes, width)
+    reached = flows.reach(begin.where("follow"), ways, givers.localCheckpoint(), takers, width, tell=tell)
+    alone = begin.where("not follow").select("key", "sid", "since")
+    return flows.met(reached.known.unionByName(alone), asked, ways).localCheckpoint(), reached
+
+
+def _busiest(tables: Tables, span: float) -> float:
+    """The share of what started in the busiest slice of the run: a minute of load in a day is not spread evenly."""
+    slice_ = F.floor(F.col("start_at") / max(span / near.SLICES, 1e-9))
+    counts = tables.moves.where("start_at is not null").groupBy(slice_.alias("slice")).count()
+    found = counts.select(F.max("count"), F.sum("count")).first()
+    return found[0] / found[1] if found is not None and found[1] else 1.0
+
+
+def _span(tables: Tables) -> tuple[float, float]:
+    """From the first to the last start, and how long a request usually takes."""
+    found = tables.moves.select(
+        F.max("start_at") - F.min("start_at"), F.avg(F.col("start_at") - F.col("sent_at"))
+    ).first()
+    span, usual = (float(x or 0.0) for x in found) if found is not None else (0.0, 0.0)
+    return span, usual
