@@ -101,3 +101,10 @@ def line_of(request: Request, name: ObjectName) -> tuple[Invocation, ...]:
     if not request.chain:
         return ()
     return tuple(request.invocation.ancestor(a.length) for a in request.chain if a.object == name)
+
+
+def way(entry: Entry) -> str:
+    """How a stamp became safe; "none" where no agreement was needed."""
+    if not entry.ordered:
+        return "none"
+    return "fast" if entry.fast else "slow"

@@ -11,7 +11,7 @@ from framework.com import made
 from framework.com import order as orders
 from framework.com.absence import Union
 from framework.com.answers import Answers
-from framework.com.entry import Entry
+from framework.com.entry import Entry, way
 from framework.com.epoch import Epoch
 from framework.com.events import Agreed as AgreedEffect
 from framework.com.events import Completed, Deliver, Ended, Landed, Proposed, Stop
@@ -392,10 +392,3 @@ class Arrived(dict[Node, int]):
 
     def __missing__(self, origin: Node) -> int:
         return self._lives.base(origin, self._replica)
-
-
-def way(entry: Entry) -> str:
-    """How a stamp became safe; "none" where no agreement was needed."""
-    if not entry.ordered:
-        return "none"
-    return "fast" if entry.fast else "slow"
