@@ -18,6 +18,7 @@ from copy import copy
 
 from msgspec import structs
 
+from framework.footprint import Footprint
 from framework.sim.verdict import Facts, Performed, Place
 from framework.trace.record import Record
 
@@ -180,11 +181,28 @@ def _isolated(run: Facts) -> None:
 
 
 def _conflicts(run: Facts, place: Place, after: dict[str, dict[str, str]]) -> None:
-    done = [p for p in place.performed if p.ended is not None and p.ended.committed and not _is_lone(run, place, p)]
-    for n, later in enumerate(done):
-        for earlier in done[:n]:
-            if earlier.tran != later.tran and place.conflict(earlier.footprint, later.footprint):
-                after.setdefault(earlier.tran, {}).setdefault(later.tran, place.name)
+    """What it adopted has the order of the donor, and was looked at there. Calls that do the same are looked at
+    together: a long run has many of them, and few that differ. If they conflict with each other the last one is enough:
+    the others come before it."""
+    before: dict[Footprint | None, dict[str, None]] = {}  # by what they did: transactions
+    clashes: dict[tuple[Footprint | None, Footprint | None], bool] = {}
+
+    def clash(f: Footprint | None, g: Footprint | None) -> bool:
+        if (f, g) not in clashes:
+            clashes[f, g] = place.conflict(f, g)
+        return clashes[f, g]
+
+    for n, later in enumerate(place.performed):
+        if later.ended is None or not later.ended.committed or _is_lone(run, place, later):
+            continue
+        for footprint, trans in before.items() if n >= place.adopted else ():
+            for earlier in trans if clash(footprint, later.footprint) else ():
+                if earlier != later.tran:
+                    after.setdefault(earlier, {}).setdefault(later.tran, place.name)
+        if clash(later.footprint, later.footprint):
+            before[later.footprint] = {later.tran: None}
+        else:
+            before.setdefault(later.footprint, {})[later.tran] = None
 
 
 def _is_lone(run: Facts, place: Place, instance: Performed) -> bool:
