@@ -143,7 +143,7 @@ class Group:
                 self.faults.append(("A1", place.name, f"{place.name} adopted {r.ticket}, which nobody gave"))
             place.torn = True
             return
-        place.history, place.torn = donor.history, donor.torn
+        place.history, place.torn = donor.history, donor.torn or bool(r.open)  # beside what its ticket says
         steps = donor.segments
         place.segments = (*steps, Segment(donor.name, i, len(steps)))
         if not self.views.has(r.view, donor.life) and not self._has_a_state(place, r.view):

@@ -72,7 +72,7 @@ def whole():
     runs = {}
     for level, seeds in WHOLE.items():
         for seed in seeds:
-            runs[f"whole{level}{seed}x"] = run(seed, Options({"transactions": True}, level)).traces
+            runs[f"whole{level}{seed}x"] = run(seed, Options({"transactions": True, "lasting": False}, level)).traces
     return runs
 
 
@@ -83,7 +83,7 @@ def half(monkeypatch):
         owner, attribute, replacement = TRAN_MUTANTS[name]
         with monkeypatch.context() as patch:
             patch.setattr(owner, attribute, replacement)
-            runs[f"half{number}s{seed}x"] = run(seed, Options({"transactions": True}, level)).traces
+            runs[f"half{number}s{seed}x"] = run(seed, Options({"transactions": True, "lasting": False}, level)).traces
     return runs
 
 
