@@ -89,7 +89,7 @@ class Calls:
         caller.next = max(caller.next, event.call + len(asked)) if not caller.client else 0
         parts = tuple([made.part(p.object, p.footprint) for p in asked])
         dests = tuple([made.dest(r, last(r) + 1) for p in asked for r in p.replicas])
-        ordered = len(dests) > 1 and com.checker.conflicts(parts)
+        ordered = len(dests) > 1 and com.directory.needs_agreement(dests, parts)
         context = caller.knows(com.known)
         path, chain = self._line(caller, event)
         first, client = (DECIDES if parts[0].object == TRAN else event.call), caller.invocation.client

@@ -160,12 +160,8 @@ class Checker:
             if len(path) < 3 or not m.args.isdigit() or len(m.args) > 9:
                 raise BadMessage(f"{where}: {m.invocation} is no vote of a part, or does not say of how many")
         self._context(m.context, where)
-        if m.ordered != (len(replicas) > 1 and self.conflicts(parts)):
+        if m.ordered != (len(replicas) > 1 and self.directory.needs_agreement(m.dests, parts)):
             raise BadMessage(f"{where}: says ordered {m.ordered} of {[str(p.footprint) for p in parts]}")
-
-    def conflicts(self, parts: tuple[Part, ...]) -> bool:
-        """See Directory.needs_agreement."""
-        return any(footprint.method in self._relations[name].rows for name, footprint in parts)
 
     def _no_future(self, m: Request, source: Node, seq: int, where: _Where) -> None:
         if len({at for at, _ in m.context}) < len(m.context):

@@ -36,8 +36,8 @@ WHOLE = {"links": (0, 1, 214, 280, 1002), "all": (4, 90, 167, 292, 1008, 1020, 1
 HALF = {
     "what is held stays when the transaction is aborted": ("links", 0),
     "what a callee did that failed stays": ("links", 44),
-    "what is held keeps nobody out": ("links", 0),
-    "outcomes have no order": ("links", 40),
+    "what is held keeps nobody out": ("links", 11),
+    "outcomes have no order": ("links", 50),
     "votes have no order": ("links", 1048),
     "one vote is enough": ("links", 1011),
 }
