@@ -98,6 +98,8 @@ class Fetcher:
                         return bytes(chunk.header.part)
         except HasNone:
             return None
+        except (NotReached, BadMessage) as error:  # it may have begun its own life a moment later
+            raise Unavailable(f"what {source} holds is not known yet: {error}") from None
         except TimeoutError:
             raise Unavailable(f"{donor} was silent for {self._silence:g} s") from None
         raise Unavailable(f"{donor} does not say what {source} holds")
