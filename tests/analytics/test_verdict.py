@@ -26,7 +26,7 @@ WRONG = {
     "siblings of a group forgotten": 18,
     "reads forgotten by their own instance": 0,
     "commit leaves nothing": 4,
-    "a quorum with one answer less": 0,
+    "a quorum with one answer less": 3,
     "one of several replicas is stopped": 1,
     "an abort is answered as if it had committed": 2,
 }
