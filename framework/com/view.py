@@ -131,6 +131,8 @@ class Directory:
             here = [r for r in placement.replicas if node_of(r) in lives]
             if any(r not in unready for r in here) or 2 * len(here) <= len(placement.replicas):
                 continue
+            if placement.name == TRAN and placement.durable and len(here) < len(placement.replicas):
+                continue  # who is missing may have an outcome on disk, and a state with it (framework.com.lasting)
             holders = [h for h in held if h.replica in here]
             best = max(holders, key=lambda h: (h.version, h.performed, h.replica)).replica if holders else NOBODY
             out.append((min(here, key=lambda r: (lives[node_of(r)], r != best, r)), best))

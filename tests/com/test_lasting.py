@@ -9,7 +9,7 @@ from framework.com.events import Completed, Deliver, Outgoing, Received, Safe, S
 from framework.com.handed import Kept, Part, Told, read_part
 from framework.com.lasting import merged, told_in, with_commits
 from framework.com.receipt import CREC
-from framework.com.view import Directory, Placement, View, tran
+from framework.com.view import NOBODY, Directory, Placement, View, tran
 from framework.footprint import WRITE, Footprint, Relation
 from framework.ids import TRAN, Invocation, Node, ObjectName, Replica
 
@@ -104,6 +104,24 @@ def test_who_does_not_decide_waits_for_who_does(com):
     com.trans.abort(ROOT, "enough")
     com.step(Tick(), 2.0)
     assert of(Resolved, com.step(Tick(), 3.0)) == [Resolved(at, ())]
+
+
+def test_no_durable_state_is_taken_before_tran_has_its_own(com):
+    mine, tran_here = Replica(f"a@{NODE}"), Replica(f"{TRAN}@{NODE}")
+    com.handover.unready.update({mine: (), tran_here: ()})
+    assert com.handover.may_take(tran_here) and not com.handover.may_take(mine)
+    del com.handover.unready[tran_here]
+    assert com.handover.may_take(mine)
+
+
+def test_a_tran_begins_when_every_node_is_there():
+    nodes = [Node(f"n{n}") for n in (1, 2, 3)]
+    for durable, begins in ((True, []), (False, [(f"{TRAN}@n1", NOBODY)])):
+        directory = Directory(View(1, tuple(nodes)), [tran(nodes, durable)])
+        here = [Replica(f"{TRAN}@n1"), Replica(f"{TRAN}@n2")]
+        assert directory.seeds({Node("n1"): 2, Node("n2"): 2}, here, []) == begins
+    every = [Replica(f"{TRAN}@{n}") for n in nodes]
+    assert Directory(View(1, tuple(nodes)), [tran(nodes, True)]).seeds(dict.fromkeys(nodes, 2), every, [])
 
 
 def _session(com):

@@ -4,13 +4,11 @@ from typing import Any
 
 from framework.com.ahead import Ahead
 from framework.com.event import Resolved
-from framework.com.handover import Handover
 from framework.com.lasting import Lasting
 from framework.com.outcome import Outcome
 from framework.com.tran import Trans
 from framework.com.view import VOTE, Directory
 from framework.com.votes import Votes
-from framework.com.words import NONE
 from framework.ids import TRAN
 
 from .mutants import Mutant
@@ -77,14 +75,9 @@ def _told_at_once(self: Lasting, root: Any, name: Any, event: Any) -> Any:
     return event
 
 
-def _before_tran(self: Handover, replica: Any) -> bool:
-    return replica in self.unready and (replica in self.committed or self.com.member.promised == NONE)
-
-
 #: Rules without which transactions do not survive a crash of all nodes (framework/com/lasting.py).
 LASTING_MUTANTS: dict[str, Mutant] = {
     "what is in doubt is dropped": (Lasting, "tick", _none_is_kept),
     "what is in doubt is kept": (Lasting, "tick", _all_are_kept),
     "a root answers before its outcome is on disk": (Lasting, "held_back", _told_at_once),
-    "a state is taken before tran has one": (Handover, "may_take", _before_tran),
 }
