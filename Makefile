@@ -38,7 +38,7 @@ check: $(READY)  ## ruff, mypy --strict, architecture
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_architecture.py
 
-compiled: $(READY)  ## com layer and the way of a call as machine code, for obo serve and obo sim; needs a C compiler, two minutes
+compiled: $(READY)  ## com layer and the way of a call as machine code, for obo serve and obo sim; needs a C compiler, three minutes
 	$(BIN)/obo compile
 
 proto: $(READY)  ## generate framework/net/wire from proto/

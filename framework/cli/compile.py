@@ -1,6 +1,6 @@
 """``obo compile``, ``make compiled``: the modules that a node spends most of its time in, as machine code by mypyc.
 
-It needs mypy and a C compiler, and takes two minutes. Nothing depends on it: ``obo serve`` uses what was made if that
+It needs mypy and a C compiler, and takes three minutes. Nothing depends on it: ``obo serve`` uses what was made if that
 was from the sources as they are now (framework/compiled.py), and else the sources.
 """
 
@@ -31,7 +31,7 @@ MODULES = [
 def run() -> None:
     """Make machine code of the com layer and of a call's way through a node. Needs mypy, setuptools and a C compiler.
 
-    It takes two minutes or more. Nothing depends on it, and an edit of the sources puts them in force again.
+    It takes three minutes or more. Nothing depends on it, and an edit of the sources puts them in force again.
     """
     try:
         from mypyc.build import mypycify
