@@ -2,6 +2,8 @@
 
 - What a part did is, before it answers; before its root decides, if it is the root; before it votes.
 - The outcome is, at the node that answers, before anybody outside is told of it: who called the root, or a client.
+- Outcomes are, before a state with what was committed leaves for another node (whose disk it is on then), or takes the
+  place of a journal that has them, too.
 - After a crash of all, the replica of tran that begins has what every disk has of outcomes (``merged``), and no other
   durable replica takes a state before tran of its node has one (framework.com.handover). So what is part of a state,
   and what tran says of it, agree. Whatever is left in doubt is aborted, as anybody may: the first outcome counts.

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -110,7 +111,8 @@ class Handing:
     # the side that gives
 
     def snapshot(self, effect: Snapshot) -> None:
-        """The state as it is at this very moment."""
+        """The state as it is at this very moment. That of a durable object leaves when the outcomes of its transactions
+        are on disk here: it will be on disk there, and somebody must know them when all have crashed."""
         ticket = self._tracing.ticket(effect.replica) if self._tracing is not None else ""
         life = self._com.lives.view.life(effect.to) or 0
         resident = self._residents[effect.replica]
@@ -122,6 +124,8 @@ class Handing:
 
         if isinstance(resident, BackedResident):
             resident.moment(offer)  # what was committed a moment ago is not in its store yet
+        elif self._journaling is not None and effect.replica in self._journaling:
+            self._journaling.after_outcomes(partial(offer, capture(resident.object)))
         else:
             offer(capture(resident.object))
 

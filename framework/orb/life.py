@@ -79,7 +79,7 @@ class Life:
             self.journaling = Journaling(node.disk, self.com, self.tracing, self.dispatch, node.fail)
             self.dispatch.write_down(self.journaling)
             for backed in self.backed():
-                backed.may_settle = self.journaling.may_settle
+                backed.may_settle = self.journaling.after_outcomes
         self.explainer = Explainer(self.com, node.peers, self.dispatch.since)
         self.handing = Handing(
             self.com,

@@ -106,7 +106,7 @@ class Transfers:
             donor.step(Give(theirs, to, life))
 
     def send(self, donor: SimNode, effect: Snapshot) -> None:
-        """The state as it is at this very moment."""
+        """The state as it is at this very moment. It leaves when the disk here has every outcome that it knows."""
         parcel = Parcel(self.world.performer.copy(effect.replica), donor.recorder.ticket(effect.replica))
         starts, life = self.world.nodes[effect.to].starts, donor.view.life(effect.to)
 
@@ -117,7 +117,11 @@ class Transfers:
                 self._bring(node, mine, parcel, effect.part)
 
         chance = Random(f"{self.world.seed}/parcel/{parcel.ticket}/{effect.to}")
-        self.world.after(chance.uniform(1.0, 80.0), arrive)
+        away = partial(self.world.after, chance.uniform(1.0, 80.0), arrive)
+        if donor.disk.keeps(effect.replica):
+            donor.disk.when_written(replica(TRAN, donor.name), away)
+        else:
+            away()
 
     def _bring(self, node: SimNode, mine: Replica, parcel: Parcel, part: bytes) -> None:
         if node.com is not None:

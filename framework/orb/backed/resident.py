@@ -36,7 +36,7 @@ RECORDS, BYTES = 20_000, 16 << 20  # of entries, after which the notes are begun
 AGAIN = 1.0  # seconds until that is tried again
 
 
-def _at_once(name: Invocation, act: Callable[[], None]) -> None:
+def _at_once(act: Callable[[], None]) -> None:
     act()
 
 
@@ -51,9 +51,9 @@ class BackedResident(Resident):
         self._unsafe: dict[Work, tuple[str, ...]] = {}  # performed and not committed: the places it has touched
         self._last: dict[str, Work] = {}  # by place: the last of them
         self._readers: list[tuple[set[Work], _Reader]] = []  # who waits until these are committed
-        #: On the loop: this transaction is committed. ``act`` is to be called, now or later, when that may be in the
+        #: On the loop: a transaction is committed. ``act`` is to be called, now or later, when that may be in the
         #: store: until then nothing more is committed there.
-        self.may_settle: Callable[[Invocation, Callable[[], None]], None] = _at_once
+        self.may_settle: Callable[[Callable[[], None]], None] = _at_once
         self._entries = self._bytes = 0  # since the last head
         self._closing = False  # for a head
 
@@ -134,7 +134,7 @@ class BackedResident(Resident):
         self.committer.enter(settling)
         if not effect.commit:
             return ()
-        self.may_settle(settling.name, lambda: self.committer.allow(settling))
+        self.may_settle(lambda: self.committer.allow(settling))
         return parts
 
     def note_settled(self, settling: Settling) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from framework.com.core import Com
 from framework.com.event import Decided
 from framework.com.events import Completed
-from framework.ids import Invocation, Replica, Sid
+from framework.ids import Replica, Sid
 from framework.orb.durable.disk import Disk
 from framework.orb.durable.entries import Entry, Head, Settled, encode
 from framework.orb.durable.noting import entry_of, outcome_of, settled_of
@@ -95,8 +95,9 @@ class Journaling:
         if position is not None:
             self._watch(effect.sid, position)
 
-    def may_settle(self, name: Invocation, act: Callable[[], None]) -> None:
-        """``act`` when it is on disk that this transaction, which was just decided, is committed."""
+    def after_outcomes(self, act: Callable[[], None]) -> None:
+        """``act`` when every outcome that tran of this node has heard is on disk. Until then no state with what was
+        committed may be where an outcome cannot be read from it, as from a journal: elsewhere, or in a snapshot."""
         at = self._com.trans.at
         if not self.waits(at):
             act()
@@ -183,8 +184,12 @@ class Journaling:
         self._bytes[replica] = 0
         taken = capture(resident.object)
         position = journal.last
-        done = journal.checkpoint(_chunks(head, taken.chunks, taken.close), position)
-        done.add_done_callback(lambda future: self._written(future, replica, position))
+
+        def write() -> None:
+            done = journal.checkpoint(_chunks(head, taken.chunks, taken.close), position)
+            done.add_done_callback(lambda future: self._written(future, replica, position))
+
+        self.after_outcomes(write)
 
     def _written(self, done: "asyncio.Future[None]", replica: Replica, position: int) -> None:
         self._copying.discard(replica)
