@@ -15,8 +15,8 @@ WHERE = {
 }
 
 
-#: 624: tran began without a node that knew of a commit. 1486: a state was given away, and on disk there, before any disk
-#: had the outcome of what was committed in it.
+#: 624: tran began without a node that knew of a commit. 1486: a state was given away, and on disk there, before any
+#: disk had the outcome of what was committed in it.
 @pytest.mark.parametrize("seed", [*range(12), 624, 1486])
 def test_what_was_committed_survives_a_crash_of_all(seed: int) -> None:
     assert not fault(seed, "all", lasting=True)
