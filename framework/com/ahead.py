@@ -20,7 +20,7 @@ from collections.abc import Mapping
 
 from framework.com.entry import HIGHEST, Entry
 from framework.com.messages import Mark
-from framework.ids import GroupId, Invocation, Stamp
+from framework.ids import GroupId, Invocation, Stamp, node_of, object_of
 
 
 class Ahead:
@@ -201,7 +201,8 @@ class Ahead:
             if before is not None and before.group in out:
                 gone = before.tran is not None and not before.started  # perhaps, elsewhere
                 if out[before.group] is None and not gone and passed.get(before.group, before) is not None:
-                    return None
+                    if _everywhere(entry, before):
+                        return None
                 watch = watch if before.safe else before
         return watch
 
@@ -234,3 +235,15 @@ class Ahead:
     def _before(self, slot: str, entry: Entry) -> list[Entry]:
         line = self._waiting.get(slot, [])
         return [other for _, other in line[: bisect_left(line, (entry.stamp,))]]
+
+
+def _everywhere(entry: Entry, before: Entry) -> bool:
+    """Does it name this predecessor at each of its destinations here? Contexts may differ: by reads at one replica, and
+    where somebody departed and marks were put in the place of what was lost with it."""
+    if entry.request is None or before.request is None:
+        return False
+    name, origin = object_of(entry.request.target), node_of(before.group.replica)
+    named = {(at, mark) for at, marks in entry.request.context for mark in marks}
+    theirs = dict(before.request.dests)
+    mine = [d for d in entry.dests if object_of(d) == name and d not in entry.gone]
+    return all(d in theirs and (d, (origin, theirs[d])) in named for d in mine)

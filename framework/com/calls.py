@@ -120,7 +120,7 @@ class Calls:
                     args,
                 )
                 com.post(node_of(at), request)
-                caller.sent(dest, (com.node, seq), kind, readonly)
+                caller.sent(dest, (com.node, seq), kind, readonly, name is not None)
         if kind != "oneway" or com.told:
             call = Call(event.call, group, dests, event.absent)
             if kind != "oneway":
