@@ -355,7 +355,9 @@ class Host:
             assert instance.entry.stamp is not None
             # a pcast does other things elsewhere
             marks = tuple([s for s in instance.siblings if object_of(s[0]) == self.name])
-            agreed = made.agreed(places, instance.entry.meets, instance.entry.stamp, marks)
+            where = [at for at, _ in marks]
+            brought = tuple([c for c in request.context if c[0] in where])
+            agreed = made.agreed(places, instance.entry.meets, instance.entry.stamp, marks, brought)
         contexts = (instance.leaves(self.com.known),) if instance.acted else instance.brought(request)
         self.epoch.commit(places, contexts, agreed)
 

@@ -1,0 +1,90 @@
+"""Contexts while a replica is behind, because it waits for its state or its disk is slow (PROTOCOL §4): they name the last
+word of each session, not all that was ever sent to that replica. Else each request would cost more than the one before
+it, and a node that joins would bring the others to a stand."""
+
+import random
+
+import pytest
+
+from framework.com.messages import Request, Response
+from framework.com.receipt import quorum
+from framework.ids import Replica
+from tests.paper.stage import Stage
+
+BEHIND = Replica("f@n3")
+CLIENTS = 4
+
+
+def stage() -> Stage:
+    """Three replicas; nothing starts at the third."""
+    s = Stage("n1 n2 n3")
+    s.object("f", "n1 n2 n3", "w/w w/r", reads="r")
+    s.com("n3").hosts[BEHIND].order.closed = True
+    return s
+
+
+def commit_all(s: Stage) -> None:
+    while going := [i for i in s.instances.values() if not i.over]:
+        for instance in going:
+            instance.commit(b"done")
+
+
+def load(s: Stage, calls: int, rows: int, ahead: int = 1) -> None:
+    """Sessions at two nodes, each with ``ahead`` calls in flight."""
+    draw = random.Random(1)
+    clients = [s.client(f"c{i}", f"n{1 + i % 2}") for i in range(CLIENTS)]
+    for n in range(calls):
+        clients[n % CLIENTS].sync(f"f.w(row{draw.randrange(rows)})", quorum(2), f"m{n}")
+        if (n + 1) % (ahead * CLIENTS) == 0:
+            commit_all(s)
+    commit_all(s)
+
+
+def names(s: Stage) -> int:
+    """The most that a message, or what waits at the replica that is behind, names."""
+    posted = [m for n in s.nodes for m in s.com(n).posted if isinstance(m, Request | Response)]
+    wire = [sum(len(marks) for _, marks in m.context) for m in posted]
+    return max(*wire, *[len(e.preds) for e in s.com("n3").hosts[BEHIND].order.entries.values()])
+
+
+@pytest.mark.parametrize("rows", [1, 10, 1000])
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_what_is_named_does_not_grow(rows: int, ahead: int) -> None:
+    s = stage()
+    load(s, 240, rows, ahead)
+    assert names(s) <= 2 * ahead * CLIENTS
+
+
+def test_a_read_stands_for_nothing() -> None:
+    """It is forgotten before what it follows is: so that is named again."""
+    s = stage()
+    ann, bob = s.client("ann", "n1"), s.client("bob", "n2")
+    bob.sync("f.w(a)", quorum(2), "first")
+    commit_all(s)
+    ann.sync("f.w(a)", quorum(2), "second")
+    commit_all(s)
+    ann.sync("f.r(a)", quorum(2), "read")
+    commit_all(s)
+    assert "first" in s.carried("read")[BEHIND]
+    ann.sync("f.w(b)", quorum(2), "third")
+    commit_all(s)
+    assert {"first", "second"} & s.carried("third")[BEHIND]
+
+
+def test_what_is_not_agreed_stands_for_nothing() -> None:
+    """Its origin may crash, and nobody else knows what it stood for."""
+    s = stage()
+    ann, bob = s.client("ann", "n1"), s.client("bob", "n2")
+    bob.sync("f.w(a)", quorum(2), "first")
+    commit_all(s)
+    ann.sync("f.w(a)", quorum(2), "second")
+    commit_all(s)  # ann has heard of the first
+    s.hold("n1->n2", "n1->n3")
+    ann.later("f.w(c)", "third")
+    ann.later("f.w(d)", "fourth")
+    assert "first" in s.carried("third")[BEHIND]
+    assert "first" in s.carried("fourth")[BEHIND]
+    s.release()
+    commit_all(s)
+    ann.sync("f.w(e)", quorum(2), "fifth")
+    assert s.carried("fifth")[BEHIND] == {"fourth"}  # agreed by now, whether or not anybody wants the answers
