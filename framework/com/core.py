@@ -70,10 +70,14 @@ from framework.com.words import decode
 from framework.errors import BadMessage, BadRequest
 from framework.ids import TRAN, GroupId, Node, Replica, Sid, node_of
 
+WAITING, BEHIND = 4096, 200_000
+
 
 class Limits(msgspec.Struct, frozen=True):
     queued: int = 8192  # messages waiting for one peer before client calls wait
     backlog: int = 8192  # client calls that wait before further ones are refused
+    waiting: int = WAITING  # requests that wait at a replica before clients are held back
+    behind: int = BEHIND  # and those that another replica has not performed, for it waits for its state
 
 
 class Com:
@@ -95,6 +99,7 @@ class Com:
         self.lives = Lives(node, directory.view)
         self.view = directory.view.version
         self.out = False  # not a member any more
+        self._crowded = False  # at the last tick
         self.limits = limits or Limits()
         self.told = told
         self.clock = first_of(self.lives.mine)
@@ -155,6 +160,11 @@ class Com:
     def unready(self) -> Mapping[Replica, tuple[Node, ...]]:
         """Replicas here that wait for their state, with the nodes that may have it."""
         return self.handover.unready
+
+    @property
+    def crowded(self) -> bool:
+        """Clients are to be held back: too much waits at a replica here, or at another one."""
+        return self._crowded or (len(self.waiting) > self.limits.waiting and self.calls.backlog.crowded())
 
     def step(self, event: AnyEvent, now: float) -> list[AnyEffect]:
         """Take one event; return what is to be done, in order."""
@@ -314,6 +324,7 @@ class Com:
         for host in self.hosts.values():
             host.prune()
             host.catch_up()
+        self._crowded = self.calls.backlog.crowded()
         self.member.tick(now)
         self.handover.tick(now)
         self.trans.tick(now)

@@ -60,7 +60,7 @@ class Life:
         directory = node.config.directory.at(view)
         self.node = node
         holds = [held.holding for held in node.held.values()]
-        self.com = Com(node.name, directory, node.timing, told=trace is not None, holds=holds)
+        self.com = Com(node.name, directory, node.timing, node.config.serve.com, told=trace is not None, holds=holds)
         self.tracing = Tracing(node.name, directory, trace) if trace is not None else None
         classes, durable = node.config.classes, node.disk.journals if node.disk is not None else ()
         stage = self.stage = Stage(self.feed, node.naming, self.there)

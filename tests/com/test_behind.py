@@ -1,11 +1,14 @@
-"""Contexts while a replica is behind, because it waits for its state or its disk is slow (PROTOCOL §4): they name the last
-word of each session, not all that was ever sent to that replica. Else each request would cost more than the one before
-it, and a node that joins would bring the others to a stand."""
+"""Contexts while a replica is behind, because it waits for its state or its disk is slow (PROTOCOL §4).
+
+They name the last word of each session, not all that was ever sent to that replica. Else each request would cost more
+than the one before it, and a node that joins would bring the others to a stand.
+"""
 
 import random
 
 import pytest
 
+from framework.com.core import Limits
 from framework.com.messages import Request, Response
 from framework.com.receipt import quorum
 from framework.ids import Replica
@@ -15,9 +18,9 @@ BEHIND = Replica("f@n3")
 CLIENTS = 4
 
 
-def stage() -> Stage:
+def stage(limits: Limits | None = None) -> Stage:
     """Three replicas; nothing starts at the third."""
-    s = Stage("n1 n2 n3")
+    s = Stage("n1 n2 n3", limits=limits)
     s.object("f", "n1 n2 n3", "w/w w/r", reads="r")
     s.com("n3").hosts[BEHIND].order.closed = True
     return s
@@ -88,3 +91,39 @@ def test_what_is_not_agreed_stands_for_nothing() -> None:
     commit_all(s)
     ann.sync("f.w(e)", quorum(2), "fifth")
     assert s.carried("fifth")[BEHIND] == {"fourth"}  # agreed by now, whether or not anybody wants the answers
+
+
+# who takes more calls of clients
+
+
+def crowded(s: Stage) -> list[bool]:
+    s.tick(1.0)
+    return [s.com(n).crowded for n in s.nodes]
+
+
+def test_a_replica_without_a_state_does_not_hold_clients_back() -> None:
+    """Others go on: what they do is kept for it, up to a bound."""
+    s = stage(Limits(waiting=5, behind=40))
+    load(s, 40, 10)
+    assert crowded(s) == [False, False, False]
+    load(s, 1, 10)
+    assert crowded(s) == [True, True, True]
+    s.com("n3").hosts[BEHIND].adopted()
+    while s.com("n3").hosts[BEHIND].order.entries:
+        s.tick(1.0)
+        commit_all(s)
+    s.tick(2 * s.timing.delta)
+    assert crowded(s) == [False, False, False]
+
+
+def test_clients_are_held_back_while_much_waits() -> None:
+    s = stage(Limits(waiting=5, behind=40))
+    ann = s.client("ann", "n1")
+    ann.later("f.w(a)")
+    for _ in range(5):
+        ann.later("f.w(a)")
+    assert crowded(s) == [False, False, False]
+    ann.later("f.w(a)")
+    assert crowded(s) == [True, True, False]  # the third one has no state: it may have more before it
+    commit_all(s)
+    assert crowded(s) == [False, False, False]

@@ -1,6 +1,8 @@
 """A replica that is far behind: it got its state late, or its disk is slow. What waits there names much of what waits
 there before it. Each request is looked at as often as something changes for it, not once for each of these."""
 
+from typing import Any
+
 import pytest
 
 from framework.com.messages import Dest, Mark, Part, Request
@@ -21,14 +23,14 @@ def request(n: int) -> Request:
     return Request(1, group, call, "oneway", HERE, dests, parts, n, True, Sid(1, HERE), (), (), 1, 0, b"")
 
 
-def waiting(count: int) -> Order:
-    """So many requests to a replica without a state, each behind all before it; agreed."""
+def waiting(count: int, alone: bool = False) -> Order:
+    """So many requests to a replica without a state, each behind all before it unless it is ``alone``; agreed."""
     order = Order(HERE, RELATION)
     order.closed = True
     marks: list[Mark] = []
     for n in range(1, count + 1):
         mark = (Node("n2"), n)
-        order.arrive(request(n), mark, tuple(marks), False)
+        order.arrive(request(n), mark, () if alone else tuple(marks), False)
         marks.append(mark)
         for other in ALL[1:]:
             assert order.propose(GroupId(n, Replica("tran@n2"), 0), other, n)
@@ -66,3 +68,21 @@ def test_a_state_comes(monkeypatch: pytest.MonkeyPatch, performed: float) -> Non
     names = count * count // 2  # all predecessors of all of them together
     assert looks < 2 * names
     assert sum(times.values()) <= 4 * count
+
+
+def test_requests_that_wait_for_nothing_but_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of them start with each tick; the others are not looked at for that."""
+    count, looks, advance = 1000, 0, Order._advance
+    order = waiting(count, alone=True)
+
+    def advanced(self: Order, entry: Any) -> None:
+        nonlocal looks
+        looks += 1
+        advance(self, entry)
+
+    monkeypatch.setattr(Order, "_advance", advanced)
+    order.open()
+    while order.late.is_behind():
+        order.catch_up()
+    assert [entry.group.clock for what, entry in order.out if what is START] == list(range(1, count + 1))
+    assert looks <= 2 * count
