@@ -35,7 +35,7 @@ class Backlog:
         for host in self._com.hosts.values():
             order = host.order
             most = limits.behind if order.closed or order.late.behind else limits.waiting
-            if len(order.entries) > most or len(host.kept) > limits.behind:
+            if len(order.entries) > most or len(host.kept) > limits.behind or host.kept.size > limits.bytes:
                 return True
         return False
 

@@ -70,7 +70,7 @@ from framework.com.words import decode
 from framework.errors import BadMessage, BadRequest
 from framework.ids import TRAN, GroupId, Node, Replica, Sid, node_of
 
-WAITING, BEHIND = 4096, 200_000
+WAITING, BEHIND, BYTES = 4096, 100_000, 256 << 20
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -78,6 +78,7 @@ class Limits(msgspec.Struct, frozen=True):
     backlog: int = 8192  # client calls that wait before further ones are refused
     waiting: int = WAITING  # requests that wait at a replica before clients are held back
     behind: int = BEHIND  # and those that another replica has not performed, for it waits for its state
+    bytes: int = BYTES  # of arguments of all these
 
 
 class Com:
@@ -322,7 +323,7 @@ class Com:
     def _tick(self, event: Tick, now: float) -> None:
         self.calls.expire(now)
         for host in self.hosts.values():
-            host.prune()
+            host.kept.prune(self.known)
             host.catch_up()
         self._crowded = self.calls.backlog.crowded()
         self.member.tick(now)

@@ -16,7 +16,8 @@
     in_flight = 10000             # calls of one client that are not answered
     in_flight_node = 100000       # and of all clients of a node
     waiting = 4096                # requests that wait at a replica before clients are held back
-    behind = 200000               # the same where a replica waits for its state: what the others keep for it
+    behind = 100000               # the same where a replica waits for its state: what the others keep for it
+    waiting_bytes = 268435456     # of arguments of what waits or is kept, of an object
     bind = "0.0.0.0"              # where to listen, if not at the address in [nodes]
     data = "data"                 # where durable objects are kept, relative to this file: node n1 in data/n1
 
@@ -42,7 +43,7 @@ from typing import Any
 
 import msgspec
 
-from framework.com.core import BEHIND, WAITING
+from framework.com.core import BEHIND, BYTES, WAITING
 from framework.com.core import Limits as ComLimits
 from framework.com.view import Directory, Placement, View, tran
 from framework.declare import Backed, Declaration, Object, declaration
@@ -71,6 +72,7 @@ class Serve(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     in_flight_node: int = IN_FLIGHT_NODE
     waiting: int = WAITING
     behind: int = BEHIND
+    waiting_bytes: int = BYTES
     bind: str | None = None
     data: str | None = None
 
@@ -80,7 +82,7 @@ class Serve(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     @property
     def com(self) -> ComLimits:
-        return ComLimits(waiting=self.waiting, behind=self.behind)
+        return ComLimits(waiting=self.waiting, behind=self.behind, bytes=self.waiting_bytes)
 
 
 class Group(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -215,6 +217,7 @@ def _check_serve(serve: Serve) -> None:
         "in_flight_node": (1, 10_000_000),
         "waiting": (1, 10_000_000),
         "behind": (1, 10_000_000),
+        "waiting_bytes": (1 << 20, 1 << 40),
     }
     for name, (least, most) in bounds.items():
         value = getattr(serve, name)

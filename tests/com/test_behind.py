@@ -127,3 +127,20 @@ def test_clients_are_held_back_while_much_waits() -> None:
     assert crowded(s) == [True, True, False]  # the third one has no state: it may have more before it
     commit_all(s)
     assert crowded(s) == [False, False, False]
+
+
+def test_clients_are_held_back_while_large_requests_wait() -> None:
+    s = stage(Limits(bytes=1000))
+    ann = s.client("ann", "n1")
+    ann.send("f.w(a)", kind="async", data=500 * b"x")
+    commit_all(s)
+    assert crowded(s) == [False, False, False]
+    ann.send("f.w(a)", kind="async", data=501 * b"x")
+    commit_all(s)
+    assert crowded(s) == [True, True, True]  # the first two keep them for the third
+    s.com("n3").hosts[BEHIND].adopted()
+    for _ in range(4):
+        commit_all(s)
+        s.tick(2 * s.timing.delta)
+    assert crowded(s) == [False, False, False]
+    assert [s.com(n).hosts[Replica(f"f@{n}")].kept.size for n in s.nodes] == [0, 0, 0]
