@@ -1,6 +1,6 @@
 """``obo bench join``: a replica without anything gets a large database from the others, while clients write.
 
-Nodes are processes. The load is an open loop, a third of what the nodes were measured to take. One node is killed with
+Nodes are processes. The load is an open loop, a third (``--share``) of what the nodes were measured to take. One node is killed with
 -9, its directory is removed, it is started again: how long until it is ready, what clients noticed, and whether all
 replicas are equal at the end, with every acknowledged write in them.
 """
@@ -58,6 +58,7 @@ class Plan(msgspec.Struct, frozen=True):
     megabytes: int = 1000
     postgres: bool = False
     seconds: float = 5.0  # of load before and after
+    share: float = SHARE  # of what the nodes can take
 
 
 class Result(msgspec.Struct):
@@ -105,7 +106,7 @@ def measure(plan: Plan, progress: Progress) -> Result:
         if not most:
             raise BadRequest("a call failed before anything was done to the nodes")
         counted = _tallies(orbs[0])
-        with Steady(submits, most * SHARE) as load, Peaks(c) as peaks:
+        with Steady(submits, most * plan.share) as load, Peaks(c) as peaks:
             times = _join(plan, c, directory, started, progress)
         progress("comparing the replicas")
         return _result(plan, times, load, peaks, counted, orbs[0], directory)
