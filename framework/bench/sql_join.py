@@ -1,8 +1,8 @@
 """``obo bench join``: a replica without anything gets a large database from the others, while clients write.
 
-Nodes are processes. The load is an open loop, a third (``--share``) of what the nodes were measured to take. One node is killed with
--9, its directory is removed, it is started again: how long until it is ready, what clients noticed, and whether all
-replicas are equal at the end, with every acknowledged write in them.
+Nodes are processes. The load is an open loop, a third (``--share``) of what the nodes were measured to take. One node
+is killed with -9, its directory is removed, it is started again: how long until it is ready, what clients noticed, and
+whether all replicas are equal at the end, with every acknowledged write in them.
 """
 
 import shutil

@@ -10,6 +10,7 @@ import pytest
 from framework import Object, method
 from framework.errors import DeadlineExceeded, ResourceExhausted
 from framework.ids import Replica
+from framework.orb import calling
 from framework.orb.sessions import AT_ONCE
 
 from .cluster import cluster
@@ -33,7 +34,7 @@ class Door(Object):
         self.through = 0
 
     @method
-    async def knock(self) -> int:
+    async def knock(self, luggage: bytes = b"") -> int:
         await gate.wait()
         self.through += 1
         return self.through
@@ -91,5 +92,42 @@ def test_who_is_held_back_for_too_long_is_told(play):
             gate.set()
             await asyncio.gather(*calls)
             assert await c.nodes["n1"].gateway.room(0.2) > 0
+
+    play(act)
+
+
+def test_what_nobody_waits_for_any_more_is_not_sent(play):
+    """A node that has much to do does not do what is too late as well."""
+
+    async def act(c):
+        async with c.client("n1", timeout=50.0) as ann, c.client("n1", timeout=50.0) as bob:
+            first = [ann.object("door").knock.submit() for _ in range(2 * MOST)]
+            while max(waiting(c)) <= MOST:
+                await asyncio.sleep(0.01)
+            bobs = bob.object("door").knock
+            large = []
+            for _ in range(2):  # what comes first is more than the stream takes; the rest waits behind it
+                large += [bobs.with_(timeout=0.5).submit(bytes(40_000)) for _ in range(300)]
+                await asyncio.sleep(0.1)
+            late = await asyncio.gather(*large, return_exceptions=True)
+            assert {type(error) for error in late} == {DeadlineExceeded}
+            gate.set()
+            await asyncio.gather(*first)
+            assert await bobs() <= 2 * MOST + 300 + 1
+
+    play(act)
+
+
+def test_a_client_with_too_many_calls_begins_no_more(play, monkeypatch):
+    monkeypatch.setattr(calling, "MOST_CALLS", 5)
+
+    async def act(c):
+        async with c.client("n1") as ann:
+            calls = [ann.object("door").knock.submit() for _ in range(5)]
+            with pytest.raises(ResourceExhausted, match=r"5 calls of c-\w+ are not answered"):
+                await ann.object("door").knock()
+            gate.set()
+            await asyncio.gather(*calls)
+            assert await ann.object("door").knock() == 6
 
     play(act)
