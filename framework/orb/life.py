@@ -256,6 +256,11 @@ class Life:
             f"{view.majority} are needed; silent: {', '.join(silent)}"
         )
 
+    @property
+    def crowded(self) -> bool:
+        """So much waits that clients are held back."""
+        return self.dispatch.crowded or self.com.crowded
+
     def there(self, replicas: Sequence[Replica], version: int | None = None) -> Sequence[Replica]:
         """Those that can be asked: in the view, and with a state. For a request of an instance: that were in its view,
         too. All, if there are none: the com layer says what is wrong with them."""
