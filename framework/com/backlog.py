@@ -1,5 +1,4 @@
-"""Back-pressure (PROTOCOL §6): calls of clients that wait until a peer takes what is queued for it; and whether so much
-waits already that the driver should take no more of them."""
+"""Back-pressure (PROTOCOL §6): calls of clients that wait until a peer takes what is queued for it."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -26,17 +25,6 @@ class Backlog:
                 link = links.get(node_of(at))
                 if link is not None and link.queued >= most:
                     return True
-        return False
-
-    def crowded(self) -> bool:
-        """Does so much wait at a replica here, or at another one of its object, that clients are to be held back? One
-        that has no state yet, or catches up, may have more before it: others do not stand still because of it."""
-        limits = self._com.limits
-        for host in self._com.hosts.values():
-            order = host.order
-            most = limits.behind if order.closed or order.late.behind else limits.waiting
-            if len(order.entries) > most or len(host.kept) > limits.behind or host.kept.size > limits.bytes:
-                return True
         return False
 
     def add(self, client: str, event: Submit) -> None:

@@ -16,6 +16,7 @@ from framework.com.calls import Calls
 from framework.com.check import Checker
 from framework.com.check_word import WordChecker
 from framework.com.context import Known
+from framework.com.crowd import Crowd
 from framework.com.event import Doubt
 from framework.com.events import (
     Again,
@@ -100,7 +101,6 @@ class Com:
         self.lives = Lives(node, directory.view)
         self.view = directory.view.version
         self.out = False  # not a member any more
-        self._crowded = False  # at the last tick
         self.limits = limits or Limits()
         self.told = told
         self.clock = first_of(self.lives.mine)
@@ -118,6 +118,7 @@ class Com:
         self.marks = Marks(self.links, self.hosts)
         self.member = Membership(self, self.timing.suspect_after)
         self.handover = Handover(self, holds)
+        self._crowd = Crowd(self)
         self._local: deque[AnyMessage] = deque()
         self._effects: list[AnyEffect] = []
         self.checker = Checker(node, directory)
@@ -165,7 +166,7 @@ class Com:
     @property
     def crowded(self) -> bool:
         """Clients are to be held back: too much waits at a replica here, or at another one."""
-        return self._crowded or (len(self.waiting) > self.limits.waiting and self.calls.backlog.crowded())
+        return self._crowd.is_there
 
     def step(self, event: AnyEvent, now: float) -> list[AnyEffect]:
         """Take one event; return what is to be done, in order."""
@@ -325,7 +326,7 @@ class Com:
         for host in self.hosts.values():
             host.kept.prune(self.known)
             host.catch_up()
-        self._crowded = self.calls.backlog.crowded()
+        self._crowd.tick(now)
         self.member.tick(now)
         self.handover.tick(now)
         self.trans.tick(now)

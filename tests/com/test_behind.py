@@ -9,6 +9,7 @@ import random
 import pytest
 
 from framework.com.core import Limits
+from framework.com.crowd import PATIENCE
 from framework.com.messages import Request, Response
 from framework.com.receipt import quorum
 from framework.ids import Node, Replica
@@ -165,4 +166,34 @@ def test_a_state_that_comes_late(seed: int) -> None:
     s._take(Node("n3"), BEHIND, ticket, part)
     s.wait(100)
     assert len(s.delivered(BEHIND)) == 120
+    assert s.finish().violations == []
+
+
+def test_a_replica_that_gets_no_state_is_done_without() -> None:
+    """Clients wait for it, but not for long. It comes back, and begins anew."""
+    s = GroupStage("n1 n2 n3", "n1 n2", limits=Limits(behind=20))
+    s.object("f", "n1 n2 n3", "w/w", at_once=True)
+    s.carry_state = False
+    s.wait(30)
+    s.join("n3")
+    s.until(lambda: s.version("n1") == 2 and s.complete("n1 n2 n3"))
+    ann = s.client("ann", "n1")
+    for n in range(20):
+        ann.sync(f"f.w(row{n})", quorum(2))
+    s.wait(2 * PATIENCE * s.timing.delta)
+    assert s.version("n1") == 2 and not s.com("n1").crowded
+    ann.sync("f.w", quorum(2))
+    s.wait(PATIENCE * s.timing.delta / 2)
+    assert s.version("n1") == 2 and s.com("n1").crowded
+    s.until(lambda: s.members("n1") == "n1 n2")
+    s.wait(40)
+    assert not s.com("n1").crowded
+    s.carry_state = True
+    s.join("n3")
+    s.until(lambda: s.version("n1") == 4 and s.complete("n1 n2 n3"))
+    s.wait(100)
+    assert not s.com("n3").unready and not s.com("n1").crowded
+    ann.sync("f.w", quorum(3), "last")
+    s.wait(100)
+    assert s.delivered(BEHIND) == ["last"]
     assert s.finish().violations == []
