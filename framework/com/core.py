@@ -71,7 +71,7 @@ from framework.com.words import decode
 from framework.errors import BadMessage, BadRequest
 from framework.ids import TRAN, GroupId, Node, Replica, Sid, node_of
 
-WAITING, BEHIND, BYTES = 4096, 100_000, 256 << 20
+WAITING, BEHIND, BYTES = 2048, 100_000, 256 << 20
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -79,7 +79,7 @@ class Limits(msgspec.Struct, frozen=True):
     backlog: int = 8192  # client calls that wait before further ones are refused
     waiting: int = WAITING  # requests that wait at a replica before clients are held back
     behind: int = BEHIND  # and those that another replica has not performed, for it waits for its state
-    bytes: int = BYTES  # of arguments of all these
+    bytes: int = BYTES  # of all these
 
 
 class Com:

@@ -3,11 +3,20 @@
 
 from collections import deque
 from collections.abc import Iterator
+from typing import Final
 
 from framework.com.context import Known
 from framework.com.entry import Entry
 from framework.com.messages import Request
 from framework.ids import node_of
+
+MARK: Final = 100  # bytes
+
+
+def weight(request: Request) -> int:
+    """Of what can be large in it: its arguments, and what it follows. A session with many calls under way hears of many
+    others meanwhile."""
+    return len(request.args) + MARK * sum([len(marks) for _, marks in request.context])
 
 
 class Kept:
@@ -15,7 +24,7 @@ class Kept:
 
     def __init__(self) -> None:
         self._entries: deque[Entry] = deque()
-        self.size = 0  # bytes of arguments of these, and of those that wait
+        self.size = 0  # bytes of these, and of those that wait
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries)
@@ -24,7 +33,7 @@ class Kept:
         return len(self._entries)
 
     def arrive(self, request: Request) -> None:
-        self.size += len(request.args)
+        self.size += weight(request)
 
     def settled(self, entry: Entry) -> None:
         if entry.wanted > 1:
@@ -35,7 +44,7 @@ class Kept:
     def drop(self, entry: Entry) -> None:
         """Nobody needs it any more."""
         if entry.request is not None:
-            self.size -= len(entry.request.args)
+            self.size -= weight(entry.request)
 
     def prune(self, known: Known) -> None:
         """Forget what all destinations have delivered."""

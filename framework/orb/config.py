@@ -15,9 +15,9 @@
     max_message = 67108864        # bytes; arguments and results must fit into one message
     in_flight = 10000             # calls of one client that are not answered
     in_flight_node = 100000       # and of all clients of a node
-    waiting = 4096                # requests that wait at a replica before clients are held back
+    waiting = 2048                # requests that wait at a replica before clients are held back
     behind = 100000               # the same where a replica waits for its state: what the others keep for it
-    waiting_bytes = 268435456     # of arguments of what waits or is kept, of an object
+    waiting_bytes = 268435456     # of what waits or is kept, of an object
     bind = "0.0.0.0"              # where to listen, if not at the address in [nodes]
     data = "data"                 # where durable objects are kept, relative to this file: node n1 in data/n1
 

@@ -197,3 +197,17 @@ def test_a_replica_that_gets_no_state_is_done_without() -> None:
     s.wait(100)
     assert s.delivered(BEHIND) == ["last"]
     assert s.finish().violations == []
+
+
+def test_what_requests_follow_counts_as_well() -> None:
+    s = stage()
+    ann, bob = s.client("ann", "n1"), s.client("bob", "n2")
+    bob.sync("f.w(a)", quorum(2))
+    commit_all(s)
+    kept = s.com("n1").hosts[Replica("f@n1")].kept
+    before = kept.size
+    ann.sync("f.w(a)", quorum(2), "second")
+    commit_all(s)
+    ann.send("f.w(a)", "third", "async", data=7 * b"x")
+    follows = sum(len(names) for names in s.carried("third").values())
+    assert follows and kept.size == before + 100 * follows + 7
