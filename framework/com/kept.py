@@ -10,7 +10,7 @@ from framework.com.entry import Entry
 from framework.com.messages import Request
 from framework.ids import node_of
 
-MARK: Final = 100  # bytes
+MARK: Final = 160  # bytes, in a request and in what its replica knows of it
 
 
 def weight(request: Request) -> int:

@@ -10,6 +10,7 @@ import pytest
 
 from framework.com.core import Limits
 from framework.com.crowd import PATIENCE
+from framework.com.kept import MARK
 from framework.com.messages import Request, Response
 from framework.com.receipt import quorum
 from framework.ids import Node, Replica
@@ -210,4 +211,4 @@ def test_what_requests_follow_counts_as_well() -> None:
     commit_all(s)
     ann.send("f.w(a)", "third", "async", data=7 * b"x")
     follows = sum(len(names) for names in s.carried("third").values())
-    assert follows and kept.size == before + 100 * follows + 7
+    assert follows and kept.size == before + MARK * follows + 7
