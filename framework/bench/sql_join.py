@@ -1,8 +1,8 @@
 """``obo bench join``: a replica without anything gets a large database from the others, while clients write.
 
-Nodes are processes. The load is an open loop, a third of what the nodes were measured to take. One node is killed with
--9, its directory is removed, it is started again: how long until it is ready, what clients noticed, and whether all
-replicas are equal at the end, with every acknowledged write in them.
+Nodes are processes. The load is an open loop, a third (``--share``) of what the nodes were measured to take. One node
+is killed with -9, its directory is removed, it is started again: how long until it is ready, what clients noticed, and
+whether all replicas are equal at the end, with every acknowledged write in them.
 """
 
 import shutil
@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from framework.bench.back import wait_back
+from framework.bench.peaks import Peaks
 from framework.bench.steady import Steady, capacity, middle, pause
 from framework.errors import BadRequest
 from framework.orb.client import Orb
@@ -57,6 +58,7 @@ class Plan(msgspec.Struct, frozen=True):
     megabytes: int = 1000
     postgres: bool = False
     seconds: float = 5.0  # of load before and after
+    share: float = SHARE  # of what the nodes can take
 
 
 class Result(msgspec.Struct):
@@ -72,6 +74,8 @@ class Result(msgspec.Struct):
     during_ms: float
     pause_before_ms: float
     pause_during_ms: float
+    memory_mb: dict[str, float]  # the most that each node had, as far as it was asked
+    waiting: dict[str, int]  # and the most requests that waited there
     errors: list[str]
     digests_s: float
     equal: bool
@@ -102,10 +106,10 @@ def measure(plan: Plan, progress: Progress) -> Result:
         if not most:
             raise BadRequest("a call failed before anything was done to the nodes")
         counted = _tallies(orbs[0])
-        with Steady(submits, most * SHARE) as load:
+        with Steady(submits, most * plan.share) as load, Peaks(c) as peaks:
             times = _join(plan, c, directory, started, progress)
         progress("comparing the replicas")
-        return _result(plan, times, load, counted, orbs[0], directory)
+        return _result(plan, times, load, peaks, counted, orbs[0], directory)
 
 
 class _Times(msgspec.Struct):
@@ -134,7 +138,7 @@ def _join(plan: Plan, c: Cluster, directory: Path, started: dict[str, Server], p
     return _Times(quiet, start, end)
 
 
-def _result(plan: Plan, times: _Times, load: Steady, counted: int, orb: Orb, directory: Path) -> Result:
+def _result(plan: Plan, times: _Times, load: Steady, peaks: Peaks, counted: int, orb: Orb, directory: Path) -> Result:
     quiet, start, end = times.quiet, times.start, times.end
     before, during = load.between(quiet, quiet + plan.seconds), load.between(start, end)
     compared = time.monotonic()
@@ -153,6 +157,8 @@ def _result(plan: Plan, times: _Times, load: Steady, counted: int, orb: Orb, dir
         during_ms=_ms(middle(during)),
         pause_before_ms=_ms(pause(before, quiet, quiet + plan.seconds)),
         pause_during_ms=_ms(pause(during, start, end)),
+        memory_mb=peaks.memory,
+        waiting=peaks.waiting,
         errors=[text for _, text in load.errors],
         digests_s=round(compared, 2),
         equal=digests.equal and not digests.missing,

@@ -191,6 +191,7 @@ def join(
         bool, typer.Option("--postgres", help="On three PostgreSQL servers instead of SQLite.")
     ] = False,
     seconds: Annotated[float, typer.Option(min=0.1, help="Of load before the join, and after it.")] = 5.0,
+    share: Annotated[float, typer.Option(min=0.01, max=10, help="The load, of what the nodes can take.")] = 1 / 3,
 ) -> None:
     """A replica that has lost everything gets a large database from the others, while clients write.
 
@@ -198,7 +199,7 @@ def join(
     """
     from framework.bench import sql_join as m
 
-    plan = m.Plan(mb, postgres, seconds)
+    plan = m.Plan(mb, postgres, seconds, share)
     if json is not None:
         _check_writable(json)
     console = Console(stderr=True)

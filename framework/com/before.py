@@ -112,18 +112,17 @@ class Before:
 
     def _first(self, mark: Mark, inside: list[Entry], waits: Mapping[GroupId, Entry | None]) -> Mark | None:
         """This predecessor, or one that it stands for if it is passed itself."""
-        if not self._passes(mark, inside):
-            return mark
-        before = self._by_mark[mark]
-        if before.started or before.void or not any(a.held for a in inside):
-            return None
-        if waits.get(before.group) is not None:
-            return mark
-        for earlier in before.preds:
-            if not self.past.is_delivered(earlier):
-                first = self._first(earlier, inside, waits)
-                if first is not None:
-                    return first
+        todo, seen, held = [mark], {mark}, any(a.held for a in inside)
+        while todo:
+            if not self._passes(first := todo.pop(), inside):
+                return first
+            before = self._by_mark[first]
+            if before.started or before.void or not held:
+                continue
+            if waits.get(before.group) is not None:
+                return first
+            todo += [m for m in reversed(before.preds) if m not in seen and not self.past.is_delivered(m)]
+            seen.update(before.preds)
         return None
 
     def _learns(self, entry: Entry, first: Mark) -> Entry | None:

@@ -21,6 +21,7 @@ class Call:
 
     __slots__ = (
         "absent",
+        "brought",
         "deadline",
         "dests",
         "got",
@@ -55,6 +56,7 @@ class Call:
         self.overlaps = False  # others of its caller were under way at the same time
         self.torn = False  # something was undone that it had done
         self.waived: tuple[Replica, ...] = ()
+        self.brought: WireContext = ()  # what it stands for at its destinations, once it is agreed
 
     @property
     def finished(self) -> bool:
@@ -246,6 +248,20 @@ class Caller:
         for response in responses:
             if response.context:
                 self.context.merge_wire(response.context)
+
+    def brings(self, parts: Sequence[Outgoing], context: WireContext) -> WireContext:
+        """What a call of a client stands for later. One that only reads is forgotten before others are."""
+        if not self.client:
+            return ()
+        where = {r for p in parts if not p.footprint.readonly for r in p.replicas}
+        return tuple([c for c in context if c[0] in where])
+
+    def agreed(self, call: Call) -> None:
+        """A call that has been delivered somewhere after agreement is delivered at all its destinations, whoever
+        crashes (A5): there it stands for all that it waits for, also for requests of other nodes. Else a session would
+        name all that it ever heard of, for as long as a replica is behind."""
+        self.context.without(call.brought)
+        call.brought = ()
 
     def joined(self, joins: WireContext) -> None:
         """Calls that came back, as far as somebody of its own chain has to know of them."""

@@ -124,6 +124,7 @@ class Calls:
         if kind != "oneway" or com.told:
             call = Call(event.call, group, dests, event.absent)
             if kind != "oneway":
+                call.brought = caller.brings(asked, context) if ordered and context else ()
                 self._await(caller, event, call, name)
             if com.told:
                 com.tell(sent(caller, event, call, parts, invocations[0], (number, ordered), context, name))
@@ -264,6 +265,8 @@ class Calls:
             return
         if m.settled:
             self.com.known.ranges(m.replica, self.com.node).add(call.seqs[m.replica])
+            if call.brought:
+                caller.agreed(call)
         if m.joins:
             caller.joined(m.joins)
         if m.torn:

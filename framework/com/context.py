@@ -86,6 +86,15 @@ class Context:
         if not self.entries[at]:
             del self.entries[at]
 
+    def without(self, wire: WireContext) -> None:
+        """Something else that is in it stands for these."""
+        for at, marks in wire:
+            mine = self.entries.get(at)
+            if mine is not None:
+                mine.difference_update(marks)
+                if not mine:
+                    del self.entries[at]
+
     def drop(self, at: Replica) -> None:
         self.entries.pop(at, None)
 

@@ -16,6 +16,7 @@ from framework.com.calls import Calls
 from framework.com.check import Checker
 from framework.com.check_word import WordChecker
 from framework.com.context import Known
+from framework.com.crowd import Crowd
 from framework.com.event import Doubt
 from framework.com.events import (
     Again,
@@ -70,10 +71,15 @@ from framework.com.words import decode
 from framework.errors import BadMessage, BadRequest
 from framework.ids import TRAN, GroupId, Node, Replica, Sid, node_of
 
+WAITING, BEHIND, BYTES = 2048, 100_000, 256 << 20
+
 
 class Limits(msgspec.Struct, frozen=True):
     queued: int = 8192  # messages waiting for one peer before client calls wait
     backlog: int = 8192  # client calls that wait before further ones are refused
+    waiting: int = WAITING  # requests that wait at a replica before clients are held back
+    behind: int = BEHIND  # and those that another replica has not performed, for it waits for its state
+    bytes: int = BYTES  # of all these
 
 
 class Com:
@@ -112,6 +118,7 @@ class Com:
         self.marks = Marks(self.links, self.hosts)
         self.member = Membership(self, self.timing.suspect_after)
         self.handover = Handover(self, holds)
+        self._crowd = Crowd(self)
         self._local: deque[AnyMessage] = deque()
         self._effects: list[AnyEffect] = []
         self.checker = Checker(node, directory)
@@ -155,6 +162,11 @@ class Com:
     def unready(self) -> Mapping[Replica, tuple[Node, ...]]:
         """Replicas here that wait for their state, with the nodes that may have it."""
         return self.handover.unready
+
+    @property
+    def crowded(self) -> bool:
+        """Clients are to be held back: too much waits at a replica here, or at another one."""
+        return self._crowd.is_there
 
     def step(self, event: AnyEvent, now: float) -> list[AnyEffect]:
         """Take one event; return what is to be done, in order."""
@@ -312,8 +324,9 @@ class Com:
     def _tick(self, event: Tick, now: float) -> None:
         self.calls.expire(now)
         for host in self.hosts.values():
-            host.prune()
+            host.kept.prune(self.known)
             host.catch_up()
+        self._crowd.tick(now)
         self.member.tick(now)
         self.handover.tick(now)
         self.trans.tick(now)

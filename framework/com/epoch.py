@@ -11,7 +11,9 @@ current, the one its context goes to.
 What is passed on stays small. Let p and q be conflicting requests, both agreed at a replica r, and p's stamp the lower:
 then p is delivered before q at r as it was here. So when q's epoch is closed, q at r stands for p at r, as a request
 stands for those that its sender knew (PROTOCOL §4). Else a line of n conflicting calls in flight would drag n marks
-along with each response.
+along with each response. And a request that was delivered after agreement will be at all its destinations (A5): there
+it stands for what it waits for itself, requests of other origins, too. So what is left is the last word of each of
+those who send one call after the other, however many rows they touch while a replica is behind.
 """
 
 from typing import NamedTuple
@@ -32,6 +34,7 @@ class Agreed(NamedTuple):
     meets: tuple[str, ...]
     stamp: Stamp
     marks: WireContext
+    brought: WireContext = ()  # what it waits for there
 
     def follows(self, other: "Agreed") -> bool:
         return other.stamp < self.stamp and any(slot in other.places for slot in self.meets)
@@ -123,6 +126,8 @@ class Epoch:
         self.slots.clear()
         self._replace()
         self.base.merge(self.context)
+        for new in self._agreed:
+            self.base.without(new.brought)
         self.base.prune(self._known)
         if self._agreed:
             self._remember()

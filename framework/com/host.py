@@ -1,6 +1,5 @@
 """One replica: its queue, its epochs, its replies, and the instances that perform requests here."""
 
-from collections import deque
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from framework.com.epoch import Epoch
 from framework.com.events import Agreed as AgreedEffect
 from framework.com.events import Completed, Deliver, Ended, Landed, Proposed, Stop
 from framework.com.instance import Instance
+from framework.com.kept import Kept
 from framework.com.lives import Lives
 from framework.com.messages import Announce, Dest, Known, Mark, Proposal, Request, Response, WireContext
 from framework.com.order import Order
@@ -39,7 +39,7 @@ class Host:
         self.replies = Replies()
         self.answers = Answers(com, replica, self.order, self.replies)
         self.arrived = Arrived(com.lives, replica)
-        self.kept: deque[Entry] = deque()  # settled here; perhaps not at other destinations (framework.com.flush)
+        self.kept = Kept()
         self._peers_of: dict[tuple[Replica, ...], list[Node]] = {}
         self._held: list[Response] = []  # for instances here, see hold
         self._cancelled: set[GroupId] = set()  # requests that wait here, to be aborted instead of performed
@@ -60,6 +60,7 @@ class Host:
             self.arrived[origin] = seq
         if self.com.told:
             self.com.tell(Landed(self.replica, request.group, request.invocation))
+        self.kept.arrive(request)
         preds: tuple[Mark, ...] = ()
         for at, marks in request.context:
             if at == self.replica:
@@ -99,8 +100,7 @@ class Host:
     def _settled(self, entry: Entry) -> None:
         if entry.ordered:
             self._waits_no_more(entry)
-        if entry.wanted > 1:
-            self.kept.append(entry)
+        self.kept.settled(entry)
         assert entry.mark is not None
         self.com.settled(self.replica, entry.mark)
 
@@ -192,6 +192,7 @@ class Host:
         order.bequeath(void := order.absence.depart(order, decision.left, proposals, brought))
         for entry in void:
             order.forget(entry)
+            self.kept.drop(entry)
             self._waits_no_more(entry)
         order.stand_in()
         self._peers_of.clear()
@@ -221,16 +222,6 @@ class Host:
         if not self.order.closed and self.order.late.is_behind():
             self.order.catch_up()
             self.flush()
-
-    def prune(self) -> None:
-        """Forget what all destinations have delivered."""
-        while self.kept and self._stable(self.kept[0]):
-            self.kept.popleft()
-
-    def _stable(self, entry: Entry) -> bool:
-        assert entry.request is not None
-        origin, known = node_of(entry.group.replica), self.com.known
-        return all((d.replica, (origin, d.seq)) in known or d.replica in entry.gone for d in entry.request.dests)
 
     # instances start and end
 
@@ -355,7 +346,9 @@ class Host:
             assert instance.entry.stamp is not None
             # a pcast does other things elsewhere
             marks = tuple([s for s in instance.siblings if object_of(s[0]) == self.name])
-            agreed = made.agreed(places, instance.entry.meets, instance.entry.stamp, marks)
+            where = [at for at, _ in marks]
+            brought = tuple([c for c in request.context if c[0] in where])
+            agreed = made.agreed(places, instance.entry.meets, instance.entry.stamp, marks, brought)
         contexts = (instance.leaves(self.com.known),) if instance.acted else instance.brought(request)
         self.epoch.commit(places, contexts, agreed)
 

@@ -26,6 +26,12 @@ def _going_on(name: Invocation) -> bool:
     return False
 
 
+def _is_earlier(entry: Entry, name: Invocation) -> bool:
+    """Did the client send it before the call or transaction of this name? Then it followed nothing of that."""
+    call = entry.invocation
+    return call is not None and call.client == name.client and len(call.path) == 1 and call.path[0] < name.path[0]
+
+
 class Kin(Before):
     entries: dict[GroupId, Entry]
     _joining: dict[Mark, Invocation]
@@ -67,12 +73,18 @@ class Kin(Before):
     def reached(self, mark: Mark, name: Invocation) -> bool:
         """Is this request delivered here? One that is no part of what ``name`` has done need not be; but what it stands
         for in a context must (PROTOCOL §4): an independent call follows the parts that were called before it."""
-        entry = self._by_mark.get(mark)
-        if entry is None:
-            return self.past.is_delivered(mark)
-        if entry.started or entry.void:
-            return True
-        return not self._is_part(entry, name) and all(self.reached(before, name) for before in entry.preds)
+        todo, seen = [mark], {mark}
+        while todo:
+            entry = self._by_mark.get(first := todo.pop())
+            if entry is None:
+                if not self.past.is_delivered(first):
+                    return False
+            elif not (entry.started or entry.void or _is_earlier(entry, name)):
+                if self._is_part(entry, name):
+                    return False
+                todo += [before for before in entry.preds if before not in seen]
+                seen.update(entry.preds)
+        return True
 
     def known(self, mark: Mark) -> Entry | None:
         """A request that is here and not settled."""

@@ -4,6 +4,7 @@ A replica that has waited for its state for long has much to do at once, and eve
 meanwhile. What comes later is not delayed by that, unless it conflicts with what waits, or follows it.
 """
 
+from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
@@ -18,7 +19,7 @@ class Late:
     __slots__ = ("_behind", "_room", "_shut")
 
     def __init__(self) -> None:
-        self._shut: list[Entry] = []  # what would have started
+        self._shut: deque[Entry] = deque()  # what would have started
         self._behind: set[GroupId] = set()  # what was agreed while it was closed
         self._room = 0  # so many of these may start
 
@@ -37,10 +38,13 @@ class Late:
         return self.some()
 
     def some(self) -> list[Entry]:
-        """What to look at now; the rest is kept again."""
+        """What to look at now. Not all that is kept: most of it would only be kept again, and be looked at n times."""
         self._room = AT_ONCE
-        shut, self._shut = self._shut, []
-        return shut
+        return [self._shut.popleft() for _ in range(min(AT_ONCE, len(self._shut)))]
+
+    @property
+    def behind(self) -> bool:
+        return bool(self._behind)
 
     def is_behind(self) -> bool:
         """Is something kept that the next look may start?"""

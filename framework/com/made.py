@@ -50,8 +50,10 @@ def outgoing(name: ObjectName, footprint: Footprint, args: bytes, to: tuple[Repl
     return made
 
 
-def agreed(places: tuple[str, ...], meets: tuple[str, ...], stamp: Stamp, marks: WireContext) -> Agreed:
-    made: Agreed = _new(Agreed, (places, meets, stamp, marks))
+def agreed(
+    places: tuple[str, ...], meets: tuple[str, ...], stamp: Stamp, marks: WireContext, brought: WireContext
+) -> Agreed:
+    made: Agreed = _new(Agreed, (places, meets, stamp, marks, brought))
     return made
 
 

@@ -16,6 +16,10 @@ class Begun:
         self._feed = feed
         self._open: set[int] = set()
 
+    @property
+    def open(self) -> bool:
+        return bool(self._open)
+
     def part(self, act: Act, part: Part, naming: Naming) -> int:
         """The number of the transaction. Its first call begins it."""
         naming.check_undoable(act)

@@ -15,7 +15,7 @@ import msgspec
 
 from framework.com.events import Session
 from framework.com.receipt import Receipt
-from framework.errors import BadRequest, DeadlineExceeded, OboError, Unavailable
+from framework.errors import BadRequest, DeadlineExceeded, OboError, ResourceExhausted, Unavailable
 from framework.net.options import MAX_MESSAGE
 from framework.orb.limits import check_size
 from framework.orb.messages import Act, Call, Cancel, Collect, ToNode
@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 AGAIN, AGAIN_MOST = 0.02, 0.3  # seconds before a call is repeated for which too few replicas were there
 MOST_UNHEARD = 8192  # calls that the node has not taken yet: then callers of one-way methods wait
+MOST_CALLS = 100_000  # that are not answered: then no more are begun
+LONG_LINE = 256  # messages that wait to be written: perhaps nobody waits for some of them any more
 
 
 class Joined:
@@ -140,6 +142,8 @@ class Calling:
             act = msgspec.structs.replace(act, timeout=limit)
         pending = Pending(act, settle, limit)
         with self._mutex:
+            if len(self._calls) >= MOST_CALLS:
+                raise ResourceExhausted(f"{MOST_CALLS} calls of {self.client} are not answered; wait for some of them")
             number = self._next
             self._next += len(act.parts) or 1
             self._calls[number] = pending
@@ -211,6 +215,13 @@ class Calling:
         if not self._rung:
             self._rung = True
             self._loop.call_soon_threadsafe(self._bell.set)
+
+    def _wanted(self, waiting: list[ToNode]) -> list[ToNode]:
+        """With the mutex. A node that holds this client back does not read: what nobody waits for any more need not be
+        sent. But for what other calls need: a session that it brings, a transaction."""
+        if len(waiting) < LONG_LINE:
+            return waiting
+        return [m for m in waiting if not isinstance(m, Call) or m.number in self._calls or m.sessions or m.act.tran]
 
     # the end of a call
 

@@ -15,6 +15,9 @@
     max_message = 67108864        # bytes; arguments and results must fit into one message
     in_flight = 10000             # calls of one client that are not answered
     in_flight_node = 100000       # and of all clients of a node
+    waiting = 2048                # requests that wait at a replica before clients are held back
+    behind = 100000               # the same where a replica waits for its state: what the others keep for it
+    waiting_bytes = 268435456     # of what waits or is kept, of an object
     bind = "0.0.0.0"              # where to listen, if not at the address in [nodes]
     data = "data"                 # where durable objects are kept, relative to this file: node n1 in data/n1
 
@@ -40,6 +43,8 @@ from typing import Any
 
 import msgspec
 
+from framework.com.core import BEHIND, BYTES, WAITING
+from framework.com.core import Limits as ComLimits
 from framework.com.view import Directory, Placement, View, tran
 from framework.declare import Backed, Declaration, Object, declaration
 from framework.declare.suggest import did_you_mean
@@ -65,12 +70,19 @@ class Serve(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     max_message: int = MAX_MESSAGE
     in_flight: int = IN_FLIGHT
     in_flight_node: int = IN_FLIGHT_NODE
+    waiting: int = WAITING
+    behind: int = BEHIND
+    waiting_bytes: int = BYTES
     bind: str | None = None
     data: str | None = None
 
     @property
     def limits(self) -> Limits:
         return Limits(self.max_message, self.in_flight, self.in_flight_node)
+
+    @property
+    def com(self) -> ComLimits:
+        return ComLimits(waiting=self.waiting, behind=self.behind, bytes=self.waiting_bytes)
 
 
 class Group(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -203,6 +215,9 @@ def _check_serve(serve: Serve) -> None:
         "max_message": (LEAST_EVER, MOST_EVER),
         "in_flight": (1, 1_000_000),
         "in_flight_node": (1, 10_000_000),
+        "waiting": (1, 10_000_000),
+        "behind": (1, 10_000_000),
+        "waiting_bytes": (1 << 20, 1 << 40),
     }
     for name, (least, most) in bounds.items():
         value = getattr(serve, name)

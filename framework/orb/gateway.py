@@ -50,6 +50,7 @@ log = logging.getLogger(__name__)
 
 TIMEOUT = 10.0
 MOST_IN_FLIGHT = 10_000
+HOLD = 0.005  # seconds between two looks whether there is room for more
 
 SERVICES = tuple(
     service.full_name for file in (com_pb2, orb_pb2, trace_pb2) for service in file.DESCRIPTOR.services_by_name.values()
@@ -88,6 +89,8 @@ class Host(Protocol):
     config: Config
     naming: Naming
 
+    @property
+    def crowded(self) -> bool: ...
     def feed(self, event: Submit | Cancel | Leave) -> None: ...
     def session(self, client: str) -> Session | None: ...
     def pick(self, replicas: Sequence[Replica]) -> Replica: ...
@@ -198,6 +201,15 @@ class Gateway:
             wait.answer.set_result(what)
 
     # a call
+
+    async def room(self, limit: float) -> float:
+        """Until the node takes more calls; the seconds that are left then."""
+        until = time.monotonic() + limit
+        while self._host.crowded:
+            if time.monotonic() > until:
+                raise ResourceExhausted(f"{self.node} has too much to do, for {limit:g} s; try again later")
+            await asyncio.sleep(HOLD)
+        return max(until - time.monotonic(), 0.0)
 
     async def call(self, caller: Caller, act: Act, request: InvokeRequest, limit: float) -> Answer:
         """One call, in a session that is over when this returns, whatever happens. If what was said about its footprint
@@ -321,7 +333,7 @@ class _Acceptor(orb_pb2_grpc.GatewayServicer):
 
     async def _invoke(self, caller: Caller, request: InvokeRequest, left: float | None) -> InvokeResponse:
         method = self._gateway.naming.method(request.object, request.method)
-        limit = _limit(request.timeout_s, left)
+        limit = await self._gateway.room(_limit(request.timeout_s, left))
         answer = await self._gateway.call(caller, _act(request, method, limit), request, limit)
         session = encode((answer.session,)) if answer.session is not None else b""
         response = InvokeResponse(session=session, node=self._gateway.node)

@@ -308,7 +308,7 @@ class Home(Calling):
                 continue
             await self._pace.gather(len(self._calls))
             with self._mutex:
-                waiting += self._out
+                waiting = self._wanted(waiting + self._out)
                 self._out = []
             for packet in packets(waiting, self._max_message):
                 await stream.write(packet)

@@ -60,7 +60,7 @@ class Life:
         directory = node.config.directory.at(view)
         self.node = node
         holds = [held.holding for held in node.held.values()]
-        self.com = Com(node.name, directory, node.timing, told=trace is not None, holds=holds)
+        self.com = Com(node.name, directory, node.timing, node.config.serve.com, told=trace is not None, holds=holds)
         self.tracing = Tracing(node.name, directory, trace) if trace is not None else None
         classes, durable = node.config.classes, node.disk.journals if node.disk is not None else ()
         stage = self.stage = Stage(self.feed, node.naming, self.there)
@@ -255,6 +255,11 @@ class Life:
             f"{self.node.name} hears only {heard} of {len(view.members)} members of view {view.version}, "
             f"{view.majority} are needed; silent: {', '.join(silent)}"
         )
+
+    @property
+    def crowded(self) -> bool:
+        """So much waits that clients are held back."""
+        return self.dispatch.crowded or self.com.crowded
 
     def there(self, replicas: Sequence[Replica], version: int | None = None) -> Sequence[Replica]:
         """Those that can be asked: in the view, and with a state. For a request of an instance: that were in its view,

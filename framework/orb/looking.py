@@ -122,8 +122,9 @@ def _first_line(documented: Any) -> str:
 def status(life: "Life", lines: Mapping[Node, Line]) -> dict[str, Any]:
     com = life.com
     running = Counter(i.sid.replica for i in com.instances.values())
-    waiting = [(host, entry) for host in com.hosts.values() for entry in host.order.entries.values() if _waits(entry)]
+    waiting = ((host, entry) for host in com.hosts.values() for entry in host.order.entries.values() if _waits(entry))
     performed = {r: s.performed for r, s in life.residents.items()}
+    stages = {r: _stages(host) for r, host in com.hosts.items()}
     return {
         "node": com.node,
         "view": com.view,
@@ -132,9 +133,12 @@ def status(life: "Life", lines: Mapping[Node, Line]) -> dict[str, Any]:
         "transfers": life.handing.status(),
         "clock": com.clock,
         "links": {peer: _link(line, com.links.get(peer)) for peer, line in lines.items()},
-        "replicas": {r: _replica(host, running[r], performed.get(r, 0)) for r, host in com.hosts.items()},
-        "waiting": [_why(host, entry) for host, entry in waiting[:MOST_WAITING]],
-        "waiting_in_all": len(waiting),
+        "replicas": {
+            r: {**stages[r], "running": running[r], "performed": performed.get(r, 0), **_past(host)}
+            for r, host in com.hosts.items()
+        },
+        "waiting": [_why(host, entry) for host, entry in islice(waiting, MOST_WAITING)],
+        "waiting_in_all": sum(sum(counts.values()) for counts in stages.values()),
         "running": [
             {"replica": i.sid.replica, "call": str(i.invocation)} for i in islice(com.instances.values(), MOST)
         ],
@@ -210,13 +214,17 @@ def _link(line: Line, link: Link | None) -> dict[str, Any]:
     return {"up": line.up, "lost": line.lost, "member": link is not None, **waiting}
 
 
-def _replica(host: Host, running: int, performed: int) -> dict[str, int]:
+def _stages(host: Host) -> dict[str, int]:
+    """Looked through once: at a replica that waits for its state there are many of them, and nothing else goes on."""
     stages: dict[str, int] = dict.fromkeys(("announced", "held", "proposed", "agreed"), 0)
     for entry in host.order.entries.values():
         if _waits(entry):
             stages[_stage(entry)] += 1
-    order = host.order
-    return {**stages, "running": running, "performed": performed, "begun": order.begun, "waited": order.waited}
+    return stages
+
+
+def _past(host: Host) -> dict[str, int]:
+    return {"begun": host.order.begun, "waited": host.order.waited, "kept": len(host.kept)}
 
 
 def _waits(entry: Entry) -> bool:

@@ -283,7 +283,7 @@ class Node:
 
     @property
     def crowded(self) -> bool:
-        return self.member is not None and self.member.dispatch.crowded
+        return self.member is not None and self.member.crowded
 
     def change(self, what: str, node: str) -> None:
         """What a person wants of the group; BadRequest with the reason if that cannot be."""

@@ -52,6 +52,8 @@ log = logging.getLogger(__name__)
 
 FIRST_WORD = 10.0  # seconds in which a client must say Hello
 AT_ONCE = 32  # calls that are taken before answers have their turn
+HOLD = 0.005  # seconds between two looks whether there is room for more
+SIGN = 20  # looks after which a client that is held back is told that its node is there
 KEEP = 60.0  # seconds for which a session waits for its client to come back
 _CLIENT = re.compile(r"[A-Za-z0-9_.:-]{1,100}\Z")
 
@@ -184,24 +186,39 @@ class _Client:
 
     async def _read(self, context: Any, messages: Sequence[bytes]) -> None:
         while True:
+            called = False
             for count, data in enumerate(messages, 1):
                 message = to_node(data)
                 if isinstance(message, Call):  # by far the most
                     self._call(message)
+                    called = True
                     if count % AT_ONCE == 0:
                         await asyncio.sleep(0)
+                        await self._room()
                 elif isinstance(message, Bye):
                     self._sessions.forget(self)
                     return
                 else:
                     self._take(message)
             self._sessions.host.go()
-            while self._sessions.host.crowded:  # read no further: the stream holds the client back
-                await asyncio.sleep(0.001)
+            if called:  # who only looks is always answered
+                await self._room()
             packet = await context.read()
             if packet is grpc.aio.EOF:
                 return
             messages = packet.messages
+
+    async def _room(self) -> None:
+        """While the node has too much to do it reads no further: the stream holds the client back. One in a transaction
+        is not held back: others may wait for its end."""
+        host, looks = self._sessions.host, 0
+        while host.crowded and not self._trans.open:
+            if looks == 0:
+                host.go()
+            await asyncio.sleep(HOLD)
+            looks += 1
+            if looks % SIGN == 0:  # its question whether the node is there may be among what is not read
+                self._say(Told(0, b""))
 
     async def _write(self, context: Any, mine: "asyncio.Future[str]") -> None:
         while self._stream is mine:

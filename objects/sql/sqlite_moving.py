@@ -51,9 +51,9 @@ def _leaving(connection: Connection, copy: Path) -> Iterator[bytes]:
 def _write(source: sqlite3.Connection, copy: Path) -> None:
     target = sqlite3.connect(copy, isolation_level=None)
     try:
+        target.execute("PRAGMA synchronous = OFF")  # nobody needs it after a crash, and others wait for the disk
         source.backup(target)
-        target.execute("PRAGMA journal_mode = OFF")
-        target.execute("PRAGMA synchronous = OFF")
+        target.execute("PRAGMA journal_mode = OFF")  # only now: how the source keeps its journal was copied, too
         sqlite_notes.erase(target)
     finally:
         target.close()

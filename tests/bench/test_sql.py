@@ -255,7 +255,7 @@ def test_a_replica_that_lost_everything_joins_under_load(database: str, tmp_path
 def test_a_join_after_which_something_is_missing_is_no_good() -> None:
     from framework.bench.sql_join import Plan, Result
 
-    good = Result("sqlite", 1, 1, 1, 1, 1, 1, 1, 1, 1, [], 1, True, 0, 0, Plan())
+    good = Result("sqlite", 1, 1, 1, 1, 1, 1, 1, 1, 1, {}, {}, [], 1, True, 0, 0, Plan())
     assert good.good
     for name, value in (("errors", ["x"]), ("equal", False), ("lost", 1), ("twice", 1)):
         assert not msgspec.structs.replace(good, **{name: value}).good

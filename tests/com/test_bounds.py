@@ -9,6 +9,7 @@ import pytest
 from framework.com import core, host, marks, past
 from framework.com.core import Com, Limits
 from framework.com.epoch import Epoch
+from framework.com.kept import weight
 from framework.com.link import Timing
 from framework.com.replies import Replies
 from framework.ids import Invocation, Node, Replica
@@ -95,6 +96,7 @@ def left_over(com: Com) -> dict[str, object]:
         for name in ("_waiting", "running", "performing"):
             out[f"{at} ahead.{name}"] = getattr(order.ahead, name)
         out[f"{at} held"] = replica._held
+        out[f"{at} size"] = replica.kept.size - sum(weight(e.request) for e in replica.kept if e.request)
         out[f"{at} unsafe"] = replica.answers.unsafe
         out[f"{at} gaps"] = [r.above for r in order.past.delivered.values() if r.above]
         out[f"{at} nested replies"] = [i for i in replica.replies._replies if len(i.path) > 1]
@@ -118,6 +120,16 @@ def test_a_world_that_is_over_leaves_nothing(shape: dict[str, object]) -> None:
         forget_what_nobody_collected(done)
         for name, node in done.world.nodes.items():
             assert left_over(node.com) == {}, f"seed {seed}, {name}"
+
+
+def test_what_is_kept_is_counted_whatever_happens_to_the_group() -> None:
+    """Nodes hold clients back by it: if it only grew, they would do so for ever."""
+    for seed in range(20):
+        done = run(seed, Options(faults="all"))
+        for name, node in done.world.nodes.items():
+            for at, replica in node.com.hosts.items() if node.com is not None else ():
+                here = [e.request for e in (*replica.order.entries.values(), *replica.kept) if e.request is not None]
+                assert replica.kept.size == sum(weight(request) for request in here), f"seed {seed}, {name}, {at}"
 
 
 def test_a_peer_that_missed_the_log_is_told_everything(monkeypatch: Patch) -> None:

@@ -1,6 +1,8 @@
 """A replica that is far behind: it got its state late, or its disk is slow. What waits there names much of what waits
 there before it. Each request is looked at as often as something changes for it, not once for each of these."""
 
+from typing import Any
+
 import pytest
 
 from framework.com.messages import Dest, Mark, Part, Request
@@ -11,6 +13,7 @@ from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid
 
 HERE = Replica("f@n1")
 ALL = (HERE, Replica("f@n2"), Replica("f@n3"))
+MANY = 1 << 20
 RELATION = Relation([("put", "put")])
 
 
@@ -21,14 +24,14 @@ def request(n: int) -> Request:
     return Request(1, group, call, "oneway", HERE, dests, parts, n, True, Sid(1, HERE), (), (), 1, 0, b"")
 
 
-def waiting(count: int) -> Order:
-    """So many requests to a replica without a state, each behind all before it; agreed."""
+def waiting(count: int, follows: int = MANY) -> Order:
+    """So many requests to a replica without a state, each behind all before it, or so many of them; agreed."""
     order = Order(HERE, RELATION)
     order.closed = True
     marks: list[Mark] = []
     for n in range(1, count + 1):
         mark = (Node("n2"), n)
-        order.arrive(request(n), mark, tuple(marks), False)
+        order.arrive(request(n), mark, tuple(marks[-follows:]) if follows else (), False)
         marks.append(mark)
         for other in ALL[1:]:
             assert order.propose(GroupId(n, Replica("tran@n2"), 0), other, n)
@@ -66,3 +69,41 @@ def test_a_state_comes(monkeypatch: pytest.MonkeyPatch, performed: float) -> Non
     names = count * count // 2  # all predecessors of all of them together
     assert looks < 2 * names
     assert sum(times.values()) <= 4 * count
+
+
+def test_requests_that_wait_for_nothing_but_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of them start with each tick; the others are not looked at for that."""
+    count, looks, advance = 1000, 0, Order._advance
+    order = waiting(count, follows=0)
+
+    def advanced(self: Order, entry: Any) -> None:
+        nonlocal looks
+        looks += 1
+        advance(self, entry)
+
+    monkeypatch.setattr(Order, "_advance", advanced)
+    order.open()
+    while order.late.is_behind():
+        order.catch_up()
+    assert [entry.group.clock for what, entry in order.out if what is START] == list(range(1, count + 1))
+    assert looks <= 2 * count
+
+
+def test_what_a_transaction_must_have_reached() -> None:
+    """The commit of a transaction follows what its client has sent before, down to the state that is not there. None of
+    that is a part of it, so it need not be delivered; nor is it looked through."""
+    order = waiting(5000, follows=1)
+    calls = 0
+
+    def counted(self: Order, entry: Any, name: Invocation) -> bool:
+        nonlocal calls
+        calls += 1
+        return False
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Order, "_is_part", counted)
+        assert order.reached((Node("n2"), 5000), Invocation("c", (5001,)))
+        assert calls == 0
+        assert order.reached((Node("n2"), 5000), Invocation("another", (1,)))
+        assert calls == 5000
+    assert not order.reached((Node("n2"), 5001), Invocation("c", (5002,)))

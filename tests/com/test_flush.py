@@ -140,10 +140,10 @@ def test_what_is_delivered_is_reported_until_all_have_it() -> None:
     host.arrive(write(1, parts=(Part(ObjectName("f"), Footprint("r")),), ordered=False))
     assert host.order.entries == {} and len(host.kept) == 1
     assert [r.group for r in flush.report(com, [N2]).requests] == [group(1)]
-    host.prune()
+    host.kept.prune(host.com.known)
     assert len(host.kept) == 1
     com.known.ranges(Replica("f@n2"), N2).add(1)
-    host.prune()
+    host.kept.prune(host.com.known)
     assert flush.report(com, [N2]).requests == ()
 
 

@@ -45,6 +45,7 @@ def test_status_says_what_waits_and_why(play):
             "performed": 0,
             "begun": 1,
             "waited": 0,
+            "kept": 1,
         }
         assert told["waiting_in_all"] == 2
         first = told["waiting"][0]

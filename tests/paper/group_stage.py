@@ -15,6 +15,7 @@ All is judged by the definitions in the end, like every stage.
 from collections.abc import Callable
 from typing import Any
 
+from framework.com.core import Limits
 from framework.com.events import (
     AnyEffect,
     AnyEvent,
@@ -47,8 +48,8 @@ STEP = 5.0  # between two ticks; members look at each other's silence much more 
 
 
 class GroupStage(Stage):
-    def __init__(self, nodes: str, members: str = "", timing: Timing = TIMING) -> None:
-        super().__init__(nodes, timing)
+    def __init__(self, nodes: str, members: str = "", timing: Timing = TIMING, limits: Limits | None = None) -> None:
+        super().__init__(nodes, timing, limits)
         self.first = tuple(Node(n) for n in (members or nodes).split())
         self.words: list[tuple[Node, Node, AnyWord]] = []  # source, target, in the order in which they arrived
         self.outsiders: dict[Node, Outsider] = {}

@@ -6,7 +6,7 @@ import msgspec
 
 from framework.com import flush
 from framework.com.handover import Handover
-from framework.com.host import Host
+from framework.com.kept import Kept
 from framework.com.member import Membership
 from framework.com.order import Order
 from framework.com.view import View
@@ -28,8 +28,8 @@ def _used_at_once(self: Membership, frame: Any, event: Any, now: float, real: An
     return not (here and frame.view > self.view.version) and real(self, frame, event, now)
 
 
-def _kept_by_nobody(self: Host) -> None:
-    self.kept.clear()
+def _kept_by_nobody(self: Kept, known: object) -> None:
+    self._entries.clear()
 
 
 def _at_once(*_: Any) -> bool:
@@ -49,7 +49,7 @@ MEMBER_MUTANTS: dict[str, Mutant] = {
     "the state is given while earlier requests are under way": (Handover, "_no_earlier", _at_once),
     "the state is given while something changes it": (Handover, "_is_still", _at_once),
     "who is left out is listened to until the end": (Membership, "_freeze", _none),
-    "what was delivered is not kept for others": (Host, "prune", _kept_by_nobody),
+    "what was delivered is not kept for others": (Kept, "prune", _kept_by_nobody),
 }
 
 _BUSY: dict[str, object] = {

@@ -47,6 +47,12 @@ def _ignore_clocks(self: Com, number: int) -> None:
     pass
 
 
+def _forget_both(self: Caller, call: Any) -> None:
+    for at, _ in call.brought:
+        self.context.drop(at)
+    call.brought = ()
+
+
 def _commit_without_context(self: Epoch, places: Any, *contexts: Any, agreed: Any = None) -> None:
     self._carry(places)
 
@@ -146,6 +152,7 @@ MUTANTS: dict[str, Mutant] = {
     "sending leaves nothing in the context": (Caller, "sent", _forget_what_is_replaced),
     "reads forgotten by their own instance": (Caller, "sent", _no_reads),
     "what is received is not merged": (Caller, "received", _none),
+    "a call that is agreed is forgotten with what it stands for": (Caller, "agreed", _forget_both),
     "the request's context is not inherited": (Instance, "brought", _brought_nothing),
     "commit leaves nothing": (Epoch, "commit", _commit_without_context),
     "a new epoch forgets the one before": (Epoch, "_open", _base_is_lost),
