@@ -124,7 +124,7 @@ class Calls:
         if kind != "oneway" or com.told:
             call = Call(event.call, group, dests, event.absent)
             if kind != "oneway":
-                call.brought = caller.brings(asked, context) if ordered and context else ()
+                call.brought = caller.brings(asked, context) if ordered and context and name is None else ()
                 self._await(caller, event, call, name)
             if com.told:
                 com.tell(sent(caller, event, call, parts, invocations[0], (number, ordered), context, name))

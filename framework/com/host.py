@@ -346,7 +346,7 @@ class Host:
             assert instance.entry.stamp is not None
             # a pcast does other things elsewhere
             marks = tuple([s for s in instance.siblings if object_of(s[0]) == self.name])
-            where = [at for at, _ in marks]
+            where = [at for at, _ in marks] if not instance.entry.may_pass else ()
             brought = tuple([c for c in request.context if c[0] in where])
             agreed = made.agreed(places, instance.entry.meets, instance.entry.stamp, marks, brought)
         contexts = (instance.leaves(self.com.known),) if instance.acted else instance.brought(request)

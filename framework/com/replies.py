@@ -27,7 +27,7 @@ BOUND = 10_000
 
 
 class Reply:
-    __slots__ = ("body", "context", "copies", "full", "joins", "outcome", "output", "status", "torn", "waiting")
+    __slots__ = ("adopted", "body", "context", "copies", "full", "joins", "outcome", "output", "status", "torn", "waiting")
 
     def __init__(self, copies: int) -> None:
         self.status: str | None = None  # None: nobody may be told yet
@@ -38,6 +38,8 @@ class Reply:
         self.full: WireContext = ()  # for callers of other copies: with what the performed one brought
         self.joins: WireContext = ()
         self.torn = False  # something that it called was undone
+        #: It came with a state, and is in it: also if its root was not, and is being performed again
+        self.adopted = False
         self.copies = copies  # how many are still to come
         self.waiting: list[Request] = []  # copies that came before anybody may be told
 
@@ -85,7 +87,7 @@ class Replies:
         told = [
             Told(i, status, r.body, r.output, r.context, r.full, r.joins, r.copies)
             for i, r in self._replies.items()
-            if (status := over[i]) is not None and not _within(i, running)
+            if (status := over[i]) is not None and (r.adopted or not _within(i, running))
         ]
         tombs = tuple(i for i in self._tombs if i not in running and not _within(i, running))
         roots = tuple((client, ranges.wire()) for client, ranges in self._roots.items())
@@ -95,6 +97,7 @@ class Replies:
     def adopt(self, kept: Kept) -> None:
         for told in kept.replies:
             reply = self._replies[told.invocation] = Reply(told.copies)
+            reply.adopted = True
             reply.status, reply.body, reply.output = told.status, told.body, told.output
             reply.context, reply.full, reply.joins = told.context, told.full, told.joins
         self._tombs.update(dict.fromkeys(kept.tombs))

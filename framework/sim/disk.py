@@ -59,15 +59,17 @@ class Disk:
         self._noted = self._written = 0  # of this process, in all
         self._then: list[tuple[int, Callable[[], None]]] = []
         self._tickets: dict[Replica, str] = {}
+        self.told: dict[Replica, Collection[Invocation]] = {}  # in the state with which it began
         self._promised: dict[Replica, dict[Sid, Promise]] = {}  # performed, and not known to be over
         self._doubtful: dict[Replica, dict[Sid, Promise]] = {}  # the same, as far as the disk knows
 
     def keeps(self, replica: Replica) -> bool:
         return self._node.world.directory.find(object_of(replica)).durable
 
-    def begin(self, replica: Replica, ticket: str) -> None:
-        """A replica has its state, and it is there."""
+    def begin(self, replica: Replica, ticket: str, told: Collection[Invocation] = ()) -> None:
+        """A replica has its state, and it is there, with replies to these."""
         self._tickets[replica] = ticket
+        self.told[replica] = told
         self._ended[replica] = []
         self._promised[replica], self._doubtful[replica] = {}, {}
 
@@ -147,15 +149,16 @@ class Disk:
             act()
 
 
-def without(part: bytes, lost: Collection[str]) -> bytes:
-    """What the com layer knew of a replica, if these invocations and their calls had not been performed there."""
+def without(part: bytes, lost: Collection[str], told_before: Collection[Invocation] = ()) -> bytes:
+    """What the com layer knew of a replica, if these invocations and their calls had not been performed there; but for
+    calls that had been before."""
     if not lost:
         return part
     read = read_part(part)
     kept = read.replies
     left = msgspec.structs.replace(
         kept,
-        replies=tuple([told for told in kept.replies if not within(told.invocation, lost)]),
+        replies=tuple([t for t in kept.replies if t.invocation in told_before or not within(t.invocation, lost)]),
         tombs=tuple([i for i in kept.tombs if not within(i, lost)]),
         running=(*kept.running, *[t.invocation for t in kept.replies if _is_root(t.invocation, lost)]),
     )

@@ -152,7 +152,7 @@ class SimNode:
                 ticket, lost, doubt = self.disk.found(replica)
                 lost += [str(promise.invocation) for promise in doubt]
                 undone += lost
-                part = without(part, lost)
+                part = without(part, lost, self.disk.told[replica])
                 done = [request for request in done if not within(request.invocation, lost)]
             state, performed = self.world.performer.hold(replica, undone)
             self.held[replica] = Held(Holding(replica, self.view.version, performed), state, part, ticket, done, doubt)

@@ -14,7 +14,7 @@ import msgspec
 from framework.com.core import Com
 from framework.com.event import Resolved
 from framework.com.events import Again, Give, Snapshot, Take
-from framework.com.lasting import merged
+from framework.com.lasting import merged, told_in
 from framework.com.messages import Request
 from framework.com.view import NOBODY
 from framework.ids import TRAN, Node, Replica, node_of, object_of, replica
@@ -136,7 +136,7 @@ class Transfers:
         if parcel.ticket:
             self.world.performer.adopt(event.replica, parcel.state)
         node.recorder.adopt(round(self.world.now, 3), event.replica, parcel.ticket, parcel.kept)
-        node.disk.begin(event.replica, node.recorder.ticket(event.replica))
+        node.disk.begin(event.replica, node.recorder.ticket(event.replica), told_in(event.part))
         held = node.held.pop(event.replica, None)
         if held is not None and held.ticket != parcel.ticket:
             self.world.after(0.0, lambda: self._send_again(node, node.life, event.replica, held.done))
