@@ -70,8 +70,10 @@ def make(spark: SparkSession, run: Run, lives: Lives, directory: Path | None = N
 
 
 def store(spark: SparkSession, frame: DataFrame, path: Path) -> DataFrame:
-    """The same rows, written once and read from there."""
-    frame.write.mode("overwrite").option("compression", "lz4").parquet(str(path))
+    """The same rows, written once and read from there. Most columns have a value of their own in each row: a writer
+    that looks for repeated ones gives up soon."""
+    small = {"compression": "lz4", "parquet.dictionary.page.size": str(1 << 16)}
+    frame.write.mode("overwrite").options(**small).parquet(str(path))
     return spark.read.schema(frame.schema).parquet(str(path))
 
 
