@@ -15,6 +15,7 @@ from framework.analytics.slots import lanes as in_lanes
 from framework.analytics.tables import Tables
 
 _NEVER = 9_000_000_000_000_000_000
+_FEW = 300_000  # rows of two names and two numbers: some 30 MB
 
 
 def overlaps(tables: Tables, lanes: DataFrame, met: DataFrame) -> DataFrame:
@@ -132,12 +133,16 @@ def _at_two_places(tables: Tables) -> DataFrame:
 
 
 def _looked_up(moved: DataFrame, done: DataFrame, tables: Tables) -> DataFrame:
+    moved = moved.localCheckpoint()
+    if moved.count() <= _FEW:  # then nothing but what moved is sent around
+        moved = F.broadcast(moved)
     joined = F.broadcast(whole.joined(tables).withColumn("joined", F.lit(True)))
     calls = done.join(joined, "sid", "left").fillna({"joined": False})
     mine = calls.select("place", "order", "node", "object", "invocation", "method", "keys", "adopted", "joined")
     named = {c: F.col(c).alias(f"b_{c}") for c in ("place", "order", "object", "method", "keys", "joined")}
     other = calls.select(*named.values(), (~F.col("adopted")).alias("b_own"))
-    return moved.join(mine, ["place", "order"]).join(other, ["b_place", "b_order"])
+    other = other.join(moved.select("b_place", "b_order"), ["b_place", "b_order"], "left_semi")
+    return mine.join(moved, ["place", "order"]).join(other, ["b_place", "b_order"])
 
 
 def _moved(both: DataFrame) -> DataFrame:
