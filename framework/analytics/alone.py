@@ -15,6 +15,7 @@ from framework.analytics.slots import lanes as in_lanes
 from framework.analytics.tables import Tables
 
 _NEVER = 9_000_000_000_000_000_000
+_FEW = 300_000  # rows of two names and two numbers: some 30 MB
 
 
 def overlaps(tables: Tables, lanes: DataFrame, met: DataFrame) -> DataFrame:
@@ -27,7 +28,9 @@ def overlaps(tables: Tables, lanes: DataFrame, met: DataFrame) -> DataFrame:
     rows = lanes.join(holes, "place", "left").where("end_i is not null or not coalesce(holes, false)")
     rows = rows.withColumn("met", name("place", "slot", "lane"))
     rows = rows.join(F.broadcast(found.select(F.col("lane").alias("met")).distinct()), "met", "left_semi")
-    rows = _performed(rows, tables).withColumn("until", F.coalesce("end_i", F.lit(_NEVER))).localCheckpoint()
+    calls = own(tables).select("place", "start_i", "invocation", "method", "keys", "tran", "held_i")
+    rows = rows.where("not passed").join(calls, ["place", "start_i"])
+    rows = rows.withColumn("until", F.coalesce("end_i", F.lit(_NEVER))).localCheckpoint()
     late = rows.join(F.broadcast(found.withColumnRenamed("lane", "met")), ["met", "start_i"], "left_semi")
     late = late.select("place", "slot", "lane", "node", "object", "invocation", "method", "keys", "start_i", "tran")
     other = rows.select(
@@ -47,11 +50,6 @@ def overlaps(tables: Tables, lanes: DataFrame, met: DataFrame) -> DataFrame:
         F.lit(" ("), footprint("o_method", "o_keys"), F.lit(") is running"),
     )  # fmt: skip
     return pairs.select(*violation("A4", text))
-
-
-def _performed(calls: DataFrame, tables: Tables) -> DataFrame:
-    """Without those that were passed over, because their transaction had been aborted."""
-    return calls.join(F.broadcast(whole.passed_over(tables)), ["place", "invocation"], "left_anti")
 
 
 def _conflicting(pairs: DataFrame, tables: Tables, method: str, other: str, a: str, b: str) -> DataFrame:
@@ -114,27 +112,37 @@ def reversed_pairs(tables: Tables) -> DataFrame:
 
 
 def _at_two_places(tables: Tables) -> DataFrame:
-    """What two places with one history both performed and both had been sent. Between lives of the final view all
-    copies of a call that changes something count as one; else it must be this very request (oracle: _common)."""
+    """What two places with one history both performed and both had been sent, in different orders. Between lives of the
+    final view all copies of a call that changes something count as one; else it must be this very request (oracle:
+    _common). Only places and orders are compared; what else is asked of a call is looked up for the few that moved."""
     facts = F.broadcast(tables.places.select("place", "final", "history", "fallen_back"))
     done = whole.lost(histories(tables), tables).where("not lost").join(facts, "place").where("not fallen_back")
-    joined = F.broadcast(whole.joined(tables).withColumn("joined", F.lit(True)))
-    done = done.join(joined, "sid", "left").fillna({"joined": False})
-    done = done.select(
-        "act", "place", "node", "object", "invocation", "method", "keys", "order", "final", "readonly", "sent_to",
-        "history", "adopted", "joined",
-    )  # fmt: skip
-    kept = ["place", "object", "method", "keys", "order", "final", "readonly", "sent_to", "history", "joined"]
-    other = done.select("act", *[F.col(c).alias(f"b_{c}") for c in kept], (~F.col("adopted")).alias("b_own"))
-    both = done.join(other, "act").where("place < b_place and history = b_history")
+    gone = not tables.places.where("not final").isEmpty()
+    done = done.withColumn("asked", F.when(F.col("readonly") | F.lit(gone), F.col("sent_to")))
+    kept = ["place", "order", "final", "readonly", "asked", "history"]
+    both = done.select("act", *kept).join(done.select("act", *[F.col(c).alias(f"b_{c}") for c in kept]), "act")
+    both = both.where("place < b_place and history = b_history")
 
-    def common(final: str, readonly: str, sent_to: str, place: str) -> Column:
-        return (F.col(final) & ~F.col(readonly)) | F.array_contains(F.col(sent_to), F.col(place))
+    def common(final: str, readonly: str, asked: str, place: str) -> Column:
+        return (F.col(final) & ~F.col(readonly)) | F.array_contains(F.col(asked), F.col(place))
 
     both = both.where(
-        common("b_final", "readonly", "sent_to", "b_place") & common("final", "b_readonly", "b_sent_to", "place")
+        common("b_final", "readonly", "asked", "b_place") & common("final", "b_readonly", "b_asked", "place")
     )
-    return _moved(both.drop("sent_to", "b_sent_to", "history", "b_history", "final", "b_final", "b_readonly"))
+    return _looked_up(_moved(both.select("place", "b_place", "order", "b_order")), done, tables)
+
+
+def _looked_up(moved: DataFrame, done: DataFrame, tables: Tables) -> DataFrame:
+    moved = moved.localCheckpoint()
+    if moved.count() <= _FEW:  # then nothing but what moved is sent around
+        moved = F.broadcast(moved)
+    joined = F.broadcast(whole.joined(tables).withColumn("joined", F.lit(True)))
+    calls = done.join(joined, "sid", "left").fillna({"joined": False})
+    mine = calls.select("place", "order", "node", "object", "invocation", "method", "keys", "adopted", "joined")
+    named = {c: F.col(c).alias(f"b_{c}") for c in ("place", "order", "object", "method", "keys", "joined")}
+    other = calls.select(*named.values(), (~F.col("adopted")).alias("b_own"))
+    other = other.join(moved.select("b_place", "b_order"), ["b_place", "b_order"], "left_semi")
+    return mine.join(moved, ["place", "order"]).join(other, ["b_place", "b_order"])
 
 
 def _moved(both: DataFrame) -> DataFrame:

@@ -6,7 +6,8 @@ Only results come to the driver: aggregates, and the first of the violations.
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from framework.analytics import budget, clocks, compare, groups, latency, ratio, reading, tables, verdict
+from framework.analytics.at_once import at_once
 from framework.analytics.pieces import Note
 from framework.analytics.reading import Run
 from framework.analytics.session import fit
 from framework.sim.oracle_views import named
 
 MOST_ROWS = 2000  # of a table in the report; the Parquet file has all
+MOST_GATHERED = 100_000  # rows of a result that are written here; more are by Spark
 MOST_VIOLATIONS = 200
 Tell = Callable[[str], None]
 
@@ -64,19 +67,25 @@ class _Work:
         if name:
             self.tell(name)
 
-    def keep(self, name: str, frame: DataFrame, most: int = MOST_ROWS) -> list[dict[str, Any]]:
-        """Writes a result table, and takes its first rows for the report. Small ones are written here: a job of Spark
-        for a file of a few rows takes longer than making them."""
+    def keep(self, name: str, frame: DataFrame, most: int = MOST_ROWS) -> None:
+        """Writes a result table, and takes its first rows for the report."""
+        self.keep_all({name: frame}, most)
+
+    def keep_all(self, frames: Mapping[str, DataFrame], most: int = MOST_ROWS) -> None:
+        done = at_once(self.spark, {name: partial(self._written, name, frame) for name, frame in frames.items()})
+        for name, (rows, total) in done.items():
+            self.found.rows[name], self.found.totals[name] = rows[:most], total
+
+    def _written(self, name: str, frame: DataFrame) -> tuple[list[dict[str, Any]], int]:
+        """Small ones are written here: a job of Spark for a file of a few rows takes longer than making them, and would
+        make them again."""
         path = self.out / "tables" / name
-        rows = [r.asDict(recursive=True) for r in frame.limit(most + 1).collect()]
-        if len(rows) <= most:
+        rows = [r.asDict(recursive=True) for r in frame.limit(MOST_GATHERED + 1).collect()]
+        if len(rows) <= MOST_GATHERED:
             _write_small(path, rows, frame.schema)
-            self.found.totals[name] = len(rows)
-        else:
-            frame.coalesce(1).write.mode("overwrite").parquet(str(path))
-            self.found.totals[name] = self.spark.read.parquet(str(path)).count()
-        self.found.rows[name] = rows[:most]
-        return rows[:most]
+            return rows, len(rows)
+        frame.coalesce(1).write.mode("overwrite").parquet(str(path))
+        return rows, self.spark.read.parquet(str(path)).count()
 
 
 def _write_small(path: Path, rows: list[dict[str, Any]], schema: StructType) -> None:
@@ -123,14 +132,13 @@ def _analyze(work: _Work, run: Run, scratch: Path) -> Found:
     offsets = clocks.estimate(least)
     work.found.rows["clocks"] = [msgspec.to_builtins(one) for one in offsets]
     made, staged, run = _corrected(made, staged, run, offsets)
-    _speed(work, run, made)
+    _speed(work, run, made, scratch)
     work.step("where time went")
     split = budget.parts(made, staged.answers, run.clients)
     work.keep("budget", budget.per_method(split))
     work.step("conflicts: who waited for whom")
     waits = tables.store(spark, budget.heat(staged.lanes, staged.met), scratch / "heat")
-    work.keep("heat", waits)
-    work.keep("heat_methods", budget.hot_methods(waits))
+    work.keep_all({"heat": waits, "heat_methods": budget.hot_methods(waits)})
     if found.judged:
         _verdict(work, run, made, staged, who, scratch, clocks.slack(offsets))
     found.changes = [(at - found.start, node, view) for at, node, view in found.changes]
@@ -176,7 +184,7 @@ def _corrected(
     )
     answers = staged.answers.withColumn("done_node", F.regexp_extract("place", "@([^#]+)", 1))
     answers = clocks.correct(answers, offsets, {"at": "node", "done_end_at": "done_node"}).drop("done_node")
-    lanes = clocks.correct(staged.lanes, offsets, {**own, "agree_at": "node"})
+    lanes = clocks.correct(staged.lanes, offsets, dict.fromkeys(("start_at", "end_at", "agree_at"), "node"))
     clients = run.clients
     if clients is not None:
         clients = clients.withColumn("clock_", F.concat(F.lit(clocks.CLIENTS), F.col("process")))
@@ -184,21 +192,25 @@ def _corrected(
     return made, verdict.Stage(answers, lanes, staged.met), msgspec.structs.replace(run, clients=clients)
 
 
-def _speed(work: _Work, run: Run, made: tables.Tables) -> None:
+def _speed(work: _Work, run: Run, made: tables.Tables, scratch: Path) -> None:
     work.step("throughput and latency")
-    called = latency.calls(run, made)
+    called = tables.store(work.spark, latency.calls(run, made), scratch / "calls")
     ends = called.select(F.min("due").alias("a"), F.max("done").alias("b"), F.count("*").alias("n")).first()
     start, length, number = (ends.a, ends.b - ends.a, ends.n) if ends is not None and ends.n else (0.0, 1.0, 0)
     if number:
         work.found.start = start if run.clients is not None else work.found.start
     width = _round_width(max(length, 1e-9) / 60)
-    work.keep("calls", latency.by(called, ["object", "method"]).orderBy(F.desc("calls")))
-    work.keep("calls_by", latency.breakdown(called).orderBy("what", F.desc("calls")))
-    work.keep("over_time", latency.over_time(called, work.found.start, width))
-    work.keep("over_time_by", latency.over_time_by(called, work.found.start, width))
-    work.keep("distribution", latency.distribution(called, ["object", "method"]))
-    work.keep("errors", latency.errors(called))
-    work.keep("stretches", compare.stretches(called), most=100_000)
+    begin = work.found.start
+    figures = {
+        "calls": latency.by(called, ["object", "method"]).orderBy(F.desc("calls")),
+        "calls_by": latency.breakdown(called).orderBy("what", F.desc("calls")),
+        "over_time": latency.over_time(called, begin, width),
+        "over_time_by": latency.over_time_by(called, begin, width),
+        "distribution": latency.distribution(called, ["object", "method"]),
+        "errors": latency.errors(called),
+    }
+    work.keep_all(figures)
+    work.keep("stretches", compare.stretches(called), most=MOST_GATHERED)
 
 
 def _round_width(width: float) -> float:
@@ -215,10 +227,13 @@ def _verdict(
     work: _Work, run: Run, made: tables.Tables, staged: verdict.Stage, who: groups.Lives, scratch: Path, slack: float
 ) -> None:
     spark, found = work.spark, work.found
-    parts: list[DataFrame] = []
-    for name, frame in verdict.local(spark, made, staged, who).items():
-        work.step(f"judging {name}")
-        parts.append(tables.store(spark, frame, scratch / "violations" / str(len(parts))))
+    work.step("judging all rules but A2")
+
+    def judged(number: int, rule: verdict.Rule) -> DataFrame:
+        return tables.store(spark, rule(), scratch / "violations" / str(number))
+
+    rules = enumerate(verdict.local(spark, made, staged, who).values())
+    parts = list(at_once(spark, {number: partial(judged, number, rule) for number, rule in rules}).values())
     work.step("judging A2 significant order, and the message ratio")
     done = verdict.followed(spark, made, staged, slack, scratch, work.tell)
     parts.append(tables.store(spark, done.broken, scratch / "violations" / "A2"))
@@ -232,5 +247,4 @@ def _verdict(
     found.violations = {r.rule: r["count"] for r in every.groupBy("rule").count().collect()}
     work.step("message ratio")
     labels = None if run.clients is None else ratio.labels(run.clients)
-    work.keep("ratio", ratio.shares(done.pairs, labels))
-    work.keep("imposed", ratio.imposed(made))
+    work.keep_all({"ratio": ratio.shares(done.pairs, labels), "imposed": ratio.imposed(made)})

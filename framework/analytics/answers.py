@@ -13,24 +13,14 @@ def answers(tables: Tables) -> DataFrame:
         "node", "life", "i", "at", "sid", "group", "client", "n", F.posexplode("received").alias("nth", "answer")
     )
     told = told.select("*", "answer.replica", "answer.status").drop("answer")
-    sent = tables.moves.where("sent_i is not null").select(
-        "group",
-        F.col("sent_replica").alias("replica"),
-        "place",
-        "act",
-        F.col("sent_invocation").alias("invocation"),
-        *_done(F.lit(False)),
-        F.col("start_i").isNotNull().alias("here"),
-    )
-    rows = told.join(sent, ["group", "replica"], "left")
+    sent = tables.moves.where("sent_i is not null").withColumn("invocation", F.col("sent_invocation"))
+    request = [*map(F.col, ("group", "place", "act", "invocation")), F.col("sent_replica").alias("replica")]
+    here = sent.where("start_i is not null").select(*request, *_done(F.lit(False)))
     # mostly it was performed as this group; else as a copy of it, or it came with a state
     other = histories(tables).select("place", "invocation", *_done(F.col("adopted")))
-    elsewhere = rows.where("not coalesce(here, false)").drop(
-        *[c for c in other.columns if c.startswith("done_")], "adopted"
-    )
-    elsewhere = elsewhere.join(other, ["place", "invocation"], "left")
+    elsewhere = sent.where("start_i is null").select(*request).join(other, ["place", "invocation"], "left")
     facts = F.broadcast(tables.places.select("place", "final", "crashed"))
-    return rows.where("here").unionByName(elsewhere).drop("here").join(facts, "place", "left")
+    return told.join(here.unionByName(elsewhere), ["group", "replica"], "left").join(facts, "place", "left")
 
 
 def _done(adopted: Column) -> list[Column]:

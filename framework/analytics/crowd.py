@@ -12,7 +12,6 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from framework.analytics import whole
 from framework.analytics.near import flags, name, travels
 from framework.analytics.search import ALIKE, MODE, SIDE
 from framework.analytics.tables import Tables
@@ -29,9 +28,8 @@ def crowded(tables: Tables, lanes: DataFrame) -> DataFrame:
     way."""
     travels(sys.modules[__name__])
     holes = F.broadcast(tables.places.where("holes").select("place", F.lit(True).alias("holes")))
-    passed = F.broadcast(whole.passed_over(tables).withColumn("passed", F.lit(True)))
-    rows = lanes.join(holes, "place", "left").join(passed, ["place", "invocation"], "left")
-    judged = F.col("passed").isNull() & (F.col("end_i").isNotNull() | F.col("holes").isNull())
+    rows = lanes.join(holes, "place", "left")
+    judged = ~F.col("passed") & (F.col("end_i").isNotNull() | F.col("holes").isNull())
     none = F.lit(-1).cast("bigint")
     rows = rows.select(
         name("place", "slot", "lane").alias("lane"), name("sid").alias("sid"), "start_i",

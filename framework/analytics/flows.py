@@ -19,7 +19,6 @@ import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from framework.analytics import whole
 from framework.analytics.judged import histories
 from framework.analytics.near import name
 from framework.analytics.tables import Tables
@@ -77,9 +76,10 @@ def heirs(tables: Tables, lanes: DataFrame, width: float) -> tuple[DataFrame, Da
     since = F.when(F.col("adopted"), F.lit(0)).otherwise(F.col("end_i")).alias("from_i")
     done = done.where("acted or not readonly").select("place", "sid", "adopted", since, "end_at")
     mine = lanes.select("sid", "slot", "lane", F.col("side").alias("g_side"), F.col("mode").alias("g_mode"))
-    lanes = lanes.join(F.broadcast(whole.passed_over(tables)), ["place", "invocation"], "left_anti")  # not performed
     slice_ = F.floor(F.col("start_at") / F.lit(width)).alias("slice")
-    takers = lanes.select("place", "slot", "lane", "side", "mode", "alike", "sid", "start_i", "start_at", slice_)
+    takers = lanes.where("not passed").select(
+        "place", "slot", "lane", "side", "mode", "alike", "sid", "start_i", "start_at", slice_
+    )
     return done.join(mine, "sid"), takers
 
 

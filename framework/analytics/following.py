@@ -6,7 +6,7 @@ import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from framework.analytics import flows, near, whole
+from framework.analytics import flows, near
 from framework.analytics.tables import Tables
 
 
@@ -50,8 +50,7 @@ def answered(
 def _things(tables: Tables, lanes: DataFrame, how: near.Cut) -> list[DataFrame]:
     if not tables.alone:
         return near.apart(*flows.heirs(tables, lanes, how.width), how)
-    passed = F.broadcast(whole.passed_over(tables).withColumn("passed", F.lit(True)))
-    rows = lanes.join(passed, ["place", "invocation"], "left").withColumn("takes", F.col("passed").isNull())
+    rows = lanes.withColumn("takes", ~F.col("passed"))
     gives = "end_i is not null and committed"
     acted = flows.acted(tables)
     changes = rows.withColumn("gives_at", F.when(F.expr(f"{gives} and not readonly"), F.col("end_at")))

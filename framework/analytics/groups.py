@@ -11,7 +11,7 @@ that adopted a state has performed what its donor had performed by then: ``segme
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from framework.analytics.reading import Run
@@ -28,7 +28,7 @@ class Written(msgspec.Struct, frozen=True):
 
     records: int
     last_i: int
-    last_event: str
+    last_event: str  # if it is one of _CONTROL; else empty
     first_at: float
     last_at: float
 
@@ -208,28 +208,31 @@ class Lives(msgspec.Struct):
 
 def find(run: Run) -> Lives:
     """Reads the control records of a run, and one row for each life."""
-    rows = (
-        run.events.groupBy("node", "life")
-        .agg(
-            F.count("*").alias("records"),
-            F.max("i").alias("last_i"),
-            F.max_by("event", "i").alias("last_event"),
-            F.min("at").alias("first_at"),
-            F.max("at").alias("last_at"),
-        )
-        .collect()
-    )
-    written = {(r.node, int(r.life)): Written(r.records, r.last_i, r.last_event, r.first_at, r.last_at) for r in rows}
     fields = ["i", "node", "at", "event", "view", "replica", "members", "since", "to", "ticket", "open", "life"]
     wanted = run.events.where(F.col("event").isin(*_CONTROL)).select(*fields).orderBy("node", "life", "i")
     control = wanted.limit(MOST_CONTROL + 1).collect()
-    return _build(run, written, control)
+    return _build(run, _written(run, control), control)
 
 
-def _build(run: Run, written: dict[Life, Written], control: Sequence[object]) -> Lives:
+def _written(run: Run, control: Sequence[Row]) -> dict[Life, Written]:
+    """Numbers alone: which event was the last one matters only if it is in ``control``."""
+    rows = run.events.groupBy("node", "life").agg(
+        F.count("*").alias("records"), F.max("i").alias("last_i"), F.min("at").alias("first_at"),
+        F.max("at").alias("last_at"),
+    ).collect()  # fmt: skip
+    events = {(r.node, r.life, r.i): r.event for r in control}
+    return {
+        (r.node, int(r.life)): Written(
+            r.records, r.last_i, events.get((r.node, r.life, r.last_i), ""), r.first_at, r.last_at
+        )
+        for r in rows
+    }
+
+
+def _build(run: Run, written: dict[Life, Written], control: Sequence[Row]) -> Lives:
     records: dict[Life, list[Record]] = {}
     for row in control[:MOST_CONTROL]:
-        told = row.asDict()  # type: ignore[attr-defined]
+        told = row.asDict()
         life = (told["node"], int(told.pop("life")))
         for name in ("members", "since", "open"):
             told[name] = tuple(told[name])

@@ -37,7 +37,8 @@ def cycles(tables: Tables) -> DataFrame:
 
 
 def _calls(tables: Tables) -> DataFrame:
-    """What is committed, with its transaction. A read that did not go to all replicas says nothing about the others."""
+    """What is committed, with its transaction. A read that did not go to all replicas says nothing about the others, nor
+    does one that came to its turn when its transaction was over: nobody was told of it."""
     done = histories(tables).where(f"object != '{TRAN}' and end_i is not null and committed")
     with_tran = F.broadcast(tables.places.where(f"object = '{TRAN}'").select("node").distinct())
     done = done.join(judged(tables), "place", "left_semi").join(with_tran, "node", "left_semi")
@@ -45,7 +46,8 @@ def _calls(tables: Tables) -> DataFrame:
     there = there.groupBy("object", F.col("view").alias("sent_view")).agg(F.countDistinct("node").alias("there"))
     done = done.join(F.broadcast(there), ["object", "sent_view"], "left")
     asked = F.size(F.filter("sent_to", lambda to: F.substring_index(to, "@", 1) == F.col("object")))
-    done = done.where(~F.col("readonly") | (asked >= F.coalesce("there", F.lit(0))))
+    told = (asked >= F.coalesce("there", F.lit(0))) & ((F.col("tran") == "") | F.col("held_i").isNotNull())
+    done = done.where(~F.col("readonly") | told)
     name = F.when(F.col("tran") != "", F.col("tran")).otherwise(F.col("invocation"))
     return done.select(
         "place", "object", "method", "keys", "order", "adopted", "invocation", name.alias("t"),

@@ -22,19 +22,12 @@ from framework.analytics.tables import Tables
 MOST_FOLLOWED = 100_000  # with so many, the share is right within 0.3 points, 19 times of 20
 _GRAINS = 1_000_000
 _FIELDS = (
-    "request",
-    "sent_at",
-    "group",
-    "sender",
-    "sent_i",
-    "object",
-    "method",
-    "keys",
-    "readonly",
-    "sid",
-    "end_i",
-    "root",
-)
+    "request", "sent_at", "group", "sender", "sent_i", "object", "method", "keys", "readonly", "sid", "end_i",
+)  # fmt: skip
+_FOLLOWED = (
+    "a_request", "a_sent_at", "a_group", "a_sender", "a_sent_i", "a_readonly", "a_sid", "a_end_i", "b_request",
+    "b_sent_at", "b_sender", "b_sent_i", "b_sid", "b_end_i",
+)  # fmt: skip
 
 
 def messages(tables: Tables, answers: DataFrame) -> DataFrame:
@@ -86,7 +79,7 @@ def root() -> Column:
 
 def neighbours(came: DataFrame, conflicts: DataFrame, leaks: DataFrame, slack: float) -> DataFrame:
     """Each message with the one before it on its computer. ``a_`` is the one that was sent first. ``conflict``: both
-    are requests that conflict. ``open``: the first could be known when the second was sent; has to be followed."""
+    are requests that conflict. ``follow``: the first could be known when the second was sent; has to be followed."""
     window = Window.partitionBy("node", "life").orderBy("pos", "sub")
     this = F.struct(*_FIELDS)
     rows = came.withColumn("this", this).withColumn("last", F.lag("this").over(window)).where("last is not null")
@@ -112,7 +105,10 @@ def neighbours(came: DataFrame, conflicts: DataFrame, leaks: DataFrame, slack: f
     siblings = F.col("a_request") & F.col("b_request") & (F.col("a_group") == F.col("b_group"))
     follow = ~F.col("conflict") & (F.col("b_sent_at") >= known - slack) & ~siblings
     rows = rows.withColumn("follow", F.coalesce(follow, F.lit(False)))
-    return rows.withColumn("key", F.xxhash64(F.lit("next"), "node", "life", "pos", "sub"))
+    key = F.xxhash64(F.lit("next"), "node", "life", "pos", "sub").alias("key")
+    # of the others nobody asks more than whether they conflict
+    asked = [F.when(F.col("follow"), F.col(c)).alias(c) for c in _FOLLOWED]
+    return rows.select(key, "node", "root", "conflict", "follow", *asked)
 
 
 def sampled(pairs: DataFrame, most: int = MOST_FOLLOWED) -> tuple[DataFrame, float]:

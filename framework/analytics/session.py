@@ -47,6 +47,14 @@ SMALL = {
 }
 
 
+#: Each plan is code of its own, and most of it runs for a second or two: what the second compiler of the JVM makes of
+#: it comes too late, and takes a core meanwhile. So it waits until something has really run often.
+_PATIENT = (
+    "-XX:Tier4InvocationThreshold=30000 -XX:Tier4MinInvocationThreshold=4000 -XX:Tier4CompileThreshold=60000 "
+    "-XX:Tier4BackEdgeThreshold=400000"
+)
+
+
 def settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
     """What differs from Spark's defaults, and why."""
     return {
@@ -58,7 +66,8 @@ def settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",  # few large tasks: 2 cores, not 200
-        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "32m",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
+        "spark.sql.files.maxPartitionBytes": "24m",  # of three large tasks, one would have a core for itself at last
         "spark.sql.shuffle.partitions": "16",
         "spark.sql.codegen.cache.maxEntries": "1000",
         "spark.sql.parquet.compression.codec": "zstd",
@@ -66,7 +75,7 @@ def settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{scratch / 'log4j2.properties'} "
-        f"-XX:+UseSerialGC -Dderby.system.home={scratch}",
+        f"-XX:+UseSerialGC {_PATIENT} -Dderby.system.home={scratch}",
     }
 
 

@@ -42,7 +42,6 @@ def overtaken(tables: Tables, leak: DataFrame, slack: float) -> DataFrame:
     )
     torn = F.broadcast(tables.places.where("torn").select("place"))
     sent = tables.moves.where("sent_i is not null").join(torn, "place", "left_anti")
-    came = tables.copies.select("place", "group").distinct().withColumn("copy", F.lit(True))
     sent = (
         sent.select(
             "place",
@@ -57,12 +56,11 @@ def overtaken(tables: Tables, leak: DataFrame, slack: float) -> DataFrame:
             "sent_readonly",
             "start_i",
             "view",
+            F.expr("copy_i is not null or start_i is not null").alias("came"),
         )
         .join(done, ["place", "invocation"], "left")
         .join(leak, "group", "left")
-        .join(came, ["place", "group"], "left")
     )
-    sent = sent.withColumn("came", F.coalesce("copy", F.lit(False)) | F.col("start_i").isNotNull())
     sent = sent.withColumn("position", F.coalesce("done_i", F.lit(_NEVER)))
     window = Window.partitionBy("place").orderBy("position").rangeBetween(Window.unboundedPreceding, -1)
     newest = F.max(F.when(F.col("start_i").isNotNull(), F.col("sent_at"))).over(window)
@@ -82,9 +80,7 @@ def _until(rows: DataFrame, tables: Tables, slack: float) -> DataFrame:
     rows = rows.join(F.broadcast(lasts), ["place", "origin", "origin_life"], "left")
     until = F.when(F.col("came"), F.col("newest")).when(F.col("last_at").isNotNull(), F.least("newest", "last_at"))
     rows = rows.withColumn("until", until + slack).where(F.col("until") >= F.col("leak_at") - slack)
-    return rows.withColumn("key", F.xxhash64(F.lit("A2"), "place", "group")).drop(
-        "copy", "position", "newest", "last_at"
-    )
+    return rows.withColumn("key", F.xxhash64(F.lit("A2"), "place", "group")).drop("position", "newest", "last_at")
 
 
 def asked(found: DataFrame) -> DataFrame:

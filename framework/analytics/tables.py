@@ -9,12 +9,14 @@ group): what was sent there, and what happened to it there. A row without ``sent
 All keep ``i``, the number of the record in its file: the order of things at one node, which no clock can change.
 """
 
+from functools import partial
 from pathlib import Path
 
 import msgspec
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from framework.analytics.at_once import at_once
 from framework.analytics.groups import Lives
 from framework.analytics.reading import Run
 
@@ -47,16 +49,16 @@ def make(spark: SparkSession, run: Run, lives: Lives, directory: Path | None = N
         return frame if directory is None else store(spark, frame, directory / name)
 
     events = run.events
-    sends = kept("sends", _sends(events))
-    performed = kept("performed", _performed(events))
-    steps = _steps(events)
+    raw = {"sends": _sends(events), "ends": _ends(events), "receipts": _receipts(events), "copies": _copies(events)}
+    found = at_once(spark, {name: partial(kept, name, frame) for name, frame in raw.items()})
+    performed = kept("performed", _performed(events, found["ends"]))
     return Tables(
-        moves=kept("moves", _moves(requests(sends, lives), performed, steps)),
+        moves=kept("moves", _moves(requests(found["sends"], lives), performed, _steps(events))),
         performed=performed,
-        sends=sends,
-        receipts=kept("receipts", _receipts(events)),
-        copies=events.where("event = 'duplicate'").select(_place(), "node", "life", "i", "group", "invocation"),
-        ends=events.where("event = 'end'").select("node", "life", "i", "sid", "replica", "invocation"),
+        sends=found["sends"],
+        receipts=found["receipts"],
+        copies=found["copies"],
+        ends=found["ends"].where("event = 'end'"),
         states=events.where("event = 'state'").select(_place(), "node", "life", "i", "digest"),
         places=lives.places_table(spark),
         segments=lives.segments_table(spark),
@@ -68,8 +70,10 @@ def make(spark: SparkSession, run: Run, lives: Lives, directory: Path | None = N
 
 
 def store(spark: SparkSession, frame: DataFrame, path: Path) -> DataFrame:
-    """The same rows, written once and read from there."""
-    frame.write.mode("overwrite").option("compression", "lz4").parquet(str(path))
+    """The same rows, written once and read from there. Most columns have a value of their own in each row: a writer
+    that looks for repeated ones gives up soon."""
+    small = {"compression": "lz4", "parquet.dictionary.page.size": str(1 << 16)}
+    frame.write.mode("overwrite").options(**small).parquet(str(path))
     return spark.read.schema(frame.schema).parquet(str(path))
 
 
@@ -88,7 +92,18 @@ def _place(replica: str = "replica", life: str = "life") -> Column:
     return name.alias("place")
 
 
-def _performed(events: DataFrame) -> DataFrame:
+def _copies(events: DataFrame) -> DataFrame:
+    return events.where("event = 'duplicate'").select(_place(), "node", "life", "i", "group", "invocation")
+
+
+def _ends(events: DataFrame) -> DataFrame:
+    """What says that an instance is over, or is held."""
+    return events.where("event in ('prepare', 'end')").select(
+        "node", "life", "sid", "event", "i", "at", "committed", "replica", "invocation"
+    )
+
+
+def _performed(events: DataFrame, ends: DataFrame) -> DataFrame:
     starts = events.where("event = 'deliver'").select(
         _place(),
         "node",
@@ -98,7 +113,6 @@ def _performed(events: DataFrame) -> DataFrame:
         "group",
         "invocation",
         "sid",
-        "cid",
         "view",
         "footprint.method",
         "footprint.keys",
@@ -108,12 +122,11 @@ def _performed(events: DataFrame) -> DataFrame:
         F.col("i").alias("start_i"),
         F.col("at").alias("start_at"),
     )
-    return _counted(starts).join(_ends(events), ["node", "life", "sid"], "left")
+    return _counted(starts).join(_ended(ends), ["node", "life", "sid"], "left")
 
 
-def _ends(events: DataFrame) -> DataFrame:
+def _ended(rows: DataFrame) -> DataFrame:
     """When an instance ended, and how; when that was told, and what: earlier, if it is held for a transaction."""
-    rows = events.where("event in ('prepare', 'end')").select("node", "life", "sid", "event", "i", "at", "committed")
 
     def of(event: str, column: str) -> Column:
         return F.min_by(F.when(F.col("event") == event, F.col(column)), F.when(F.col("event") == event, F.col("i")))
@@ -128,8 +141,10 @@ def _ends(events: DataFrame) -> DataFrame:
 
 
 def _counted(starts: DataFrame) -> DataFrame:
-    """With ``nth``. Hardly any call is performed again: only those are sorted."""
+    """With ``nth``. Hardly any call is performed again: only those are sorted, and mostly there is none."""
     key = ["place", "invocation"]
+    if starts.groupBy(F.xxhash64(*key)).count().where("count > 1").isEmpty():
+        return starts.withColumn("nth", F.lit(1))
     several = starts.groupBy(*key).count().where("count > 1").select(*key)
     nth = F.row_number().over(Window.partitionBy(*key).orderBy("start_i"))
     again = starts.join(several, key, "left_semi").withColumn("nth", nth)
@@ -140,8 +155,8 @@ def _counted(starts: DataFrame) -> DataFrame:
 
 def _sends(events: DataFrame) -> DataFrame:
     return events.where("event = 'send'").select(
-        "node", "life", "i", "at", "view", "sid", "no", "group", "invocation", "client", "sessions", "kind",
-        "transmission", "receipt", "parts", "dests", "entries", "waived", "way",
+        "node", "life", "i", "at", "view", "sid", "group", "invocation", "client", "sessions", "kind",
+        "transmission", "receipt", "parts", "dests", "entries", "waived",
         F.coalesce("tran", F.lit("")).alias("tran"),
     )  # fmt: skip
 
@@ -192,26 +207,27 @@ def requests(sends: DataFrame, lives: Lives) -> DataFrame:
         F.col("dest_node"), "dest_life",
         invocation.alias("sent_invocation"), F.col("invocation").alias("act"), F.col("sid").alias("sender"),
         F.col("node").alias("origin"), F.col("life").alias("origin_life"), F.col("i").alias("sent_i"),
-        F.col("at").alias("sent_at"), F.col("view").alias("sent_view"), "client", "kind", "transmission", "receipt",
-        F.size("parts").alias("of_parts"), "entries", F.col("footprint.method").alias("sent_method"),
+        F.col("at").alias("sent_at"), F.col("view").alias("sent_view"), "transmission", "receipt", "entries",
+        F.col("footprint.method").alias("sent_method"),
         F.col("footprint.keys").alias("sent_keys"), F.col("footprint.readonly").alias("sent_readonly"),
         F.array_contains("waived", F.col("dest_replica")).alias("is_waived"), "sent_to", "tran",
     )  # fmt: skip
 
 
 def _steps(events: DataFrame) -> DataFrame:
-    """When a request arrived at a place, got a proposal, was agreed on."""
+    """When a request arrived at a place, got a proposal, was agreed on, was taken for a copy."""
 
     def first(event: str, column: str) -> Column:
         return F.min(F.when(F.col("event") == event, F.col(column)))
 
-    rows = events.where("event in ('arrive', 'propose', 'agree')").select(_place(), "group", "event", "i", "at")
+    wanted = events.where("event in ('arrive', 'propose', 'agree', 'duplicate')")
+    rows = wanted.select(_place(), "group", "event", "i", "at")
     return rows.groupBy("place", "group").agg(
-        first("arrive", "i").alias("arrive_i"),
         first("arrive", "at").alias("arrive_at"),
         first("propose", "at").alias("propose_at"),
         first("agree", "i").alias("agree_i"),
         first("agree", "at").alias("agree_at"),
+        first("duplicate", "i").alias("copy_i"),
     )
 
 
@@ -220,4 +236,6 @@ def _moves(sent: DataFrame, performed: DataFrame, steps: DataFrame) -> DataFrame
         "place", "group", "invocation", "sid", "view", "method", "keys", "readonly", "way", "start_i", "start_at",
         "end_i", "end_at", "committed", "held_i", "told_i", "told_at", "told_ok", "cancelled",
     )  # fmt: skip
-    return sent.join(started, ["place", "group"], "full").join(steps, ["place", "group"], "full")
+    rows = sent.join(started, ["place", "group"], "full").join(steps, ["place", "group"], "full")
+    # a copy that was never sent there is another fault (once.copies)
+    return rows.where("coalesce(sent_i, start_i) is not null or coalesce(arrive_at, propose_at, agree_at) is not null")

@@ -6,11 +6,12 @@ and of A8 what no node says itself.
 """
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from framework.analytics import (
     alone,
@@ -25,6 +26,7 @@ from framework.analytics import (
     states,
     whole,
 )
+from framework.analytics.at_once import at_once
 from framework.analytics.groups import Lives
 from framework.analytics.judged import VIOLATION, histories, own
 from framework.analytics.slots import lanes
@@ -45,14 +47,34 @@ def stage(spark: SparkSession, tables: Tables, directory: Path) -> tuple[Tables,
     """Also the tables, with their histories written."""
     if not tables.alone:  # else they are what moves has already
         tables = msgspec.structs.replace(tables, history=store(spark, histories(tables), directory / "history"))
-    told = store(spark, answers.answers(tables), directory / "answers")
-    kept = store(spark, lanes(own(tables).drop("sent_to", "act", "sent_view"), tables.conflicts), directory / "lanes")
-    met = store(spark, crowd.crowded(tables, kept), directory / "met")
-    return tables, Stage(told, kept, met)
+
+    def met() -> tuple[DataFrame, DataFrame]:
+        kept = store(spark, performed(tables), directory / "lanes")
+        return kept, store(spark, crowd.crowded(tables, kept), directory / "met")
+
+    def told() -> tuple[DataFrame, ...]:
+        return (store(spark, answers.answers(tables), directory / "answers"),)
+
+    found = at_once(spark, {"met": met, "told": told})
+    return tables, Stage(*found["told"], *found["met"])
 
 
-def local(spark: SparkSession, tables: Tables, staged: Stage, lives: Lives) -> dict[str, DataFrame]:
-    """The rules that need no following, by a name to show."""
+def performed(tables: Tables) -> DataFrame:
+    """What places performed, in lanes; ``passed``: not really, because its transaction had been aborted. Each call is
+    there several times, so only what all jobs ask is; the rest is looked up by place and start_i."""
+    passed = F.broadcast(whole.passed_over(tables).withColumn("passed", F.lit(True)))
+    calls = own(tables).join(passed, ["place", "invocation"], "left").select(
+        "place", "node", "object", "method", "keys", "sid", "readonly", "start_i", "start_at", "end_i", "end_at",
+        "committed", "agree_i", "agree_at", F.coalesce("passed", F.lit(False)).alias("passed"),
+    )  # fmt: skip
+    return lanes(calls, tables.conflicts).drop("method", "keys")
+
+
+Rule = Callable[[], DataFrame]
+
+
+def local(spark: SparkSession, tables: Tables, staged: Stage, lives: Lives) -> dict[str, Rule]:
+    """The rules that need no following, by a name to show: what to call for their violations."""
     snapshots = spark.createDataFrame(lives.snapshots, "place string, snapshot_i bigint, to string")
     told = [
         (rule, place.rpartition("@")[2].partition("#")[0], place, "", text)
@@ -60,25 +82,25 @@ def local(spark: SparkSession, tables: Tables, staged: Stage, lives: Lives) -> d
         for rule, place, text in group.faults
     ]
     return {
-        "A1 states, A8 left open": spark.createDataFrame(told, ", ".join(f"{n} string" for n in VIOLATION)),
-        "A1 performed twice": once.twice(tables),
-        "A1 never sent": once.never_sent(tables),
-        "A1 copies": once.copies(tables),
-        "A1 not running": once.not_running(tables),
-        "A1 sessions": once.sessions(tables),
-        "A1 answers without an end": answers.unanswered(staged.answers),
-        "P0 §3.2 receipts": answers.incomplete(tables),
-        "A3 one order": alone.reversed_pairs(tables),
-        "A4 mutual exclusion": alone.overlaps(tables, staged.lanes, staged.met),
-        "A4 states": alone.given_away(tables, snapshots),
-        "A4 answers": answers.contradicted(staged.answers),
-        "A7 no state yet": states.before_a_state(tables),
-        "A7 digests": states.digests(tables),
-        "A7 commit": states.halves(tables),
-        "A7 joined": states.cut(tables),
-        "T1 one outcome": whole.one_outcome(tables),
-        "T2 atomicity": whole.atomic(tables),
-        "T3 isolation": isolated.cycles(tables),
+        "A1 states, A8 left open": lambda: spark.createDataFrame(told, ", ".join(f"{n} string" for n in VIOLATION)),
+        "A1 performed twice": partial(once.twice, tables),
+        "A1 never sent": partial(once.never_sent, tables),
+        "A1 copies": partial(once.copies, tables),
+        "A1 not running": partial(once.not_running, tables),
+        "A1 sessions": partial(once.sessions, tables),
+        "A1 answers without an end": partial(answers.unanswered, staged.answers),
+        "P0 §3.2 receipts": partial(answers.incomplete, tables),
+        "A3 one order": partial(alone.reversed_pairs, tables),
+        "A4 mutual exclusion": partial(alone.overlaps, tables, staged.lanes, staged.met),
+        "A4 states": partial(alone.given_away, tables, snapshots),
+        "A4 answers": partial(answers.contradicted, staged.answers),
+        "A7 no state yet": partial(states.before_a_state, tables),
+        "A7 digests": partial(states.digests, tables),
+        "A7 commit": partial(states.halves, tables),
+        "A7 joined": partial(states.cut, tables),
+        "T1 one outcome": partial(whole.one_outcome, tables),
+        "T2 atomicity": partial(whole.atomic, tables),
+        "T3 isolation": partial(isolated.cycles, tables),
     }
 
 
@@ -105,9 +127,13 @@ def followed(
 ) -> Followed:
     """A2 and the message ratio ask the same question of different messages: they are followed together."""
     leak = significant.leaks(tables).localCheckpoint()
-    found = significant.overtaken(tables, leak, slack).localCheckpoint()
     came = ratio.messages(tables, staged.answers)
-    pairs = store(spark, ratio.neighbours(came, tables.conflicts, leak, slack), directory / "pairs")
+
+    def pairs_() -> DataFrame:
+        return store(spark, ratio.neighbours(came, tables.conflicts, leak, slack), directory / "pairs")
+
+    both = at_once(spark, {"a2": significant.overtaken(tables, leak, slack).localCheckpoint, "ratio": pairs_})
+    found, pairs = both["a2"], both["ratio"]
     pairs, share = ratio.sampled(pairs)
     asked = significant.asked(found).unionByName(ratio.asked(pairs, slack)).localCheckpoint()
     begin = significant.seeds(found, tables, flows.moved(tables)).unionByName(ratio.seeds(pairs, tables, slack))

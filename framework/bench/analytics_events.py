@@ -20,7 +20,7 @@ from framework.trace.record import Header, Placed, Record, line
 
 WORLDS = 16
 SHAPE: dict[str, object] = {"nodes": 3, "clients": 8, "calls": 30, "cancel": 0.0}
-_PART = 1_000_000  # rows of a file
+_PART, _BATCH = 200_000, 20_000  # rows of a file, and of what is compressed together: about those of obo load
 _SHIFTED = ("group", "sid", "cid")  # CLOCK:rest
 _CLOCK = re.compile(r"^(\d+):(.*)$", re.S)
 
@@ -113,6 +113,7 @@ class _Writer:
         (self.directory / "header.json").write_bytes(line(Header(node=node, view=1, members=nodes, objects=objects)))
         self.count = self.parts = self.rows = 0
         self._file: Any = None
+        self._waiting: list[Any] = []
 
     def add(self, world: World, node: str, block: int, clock: int, at: float) -> None:
         import pyarrow as pa
@@ -135,9 +136,14 @@ class _Writer:
         self.count += table.num_rows
         self._write(table)
 
-    def _write(self, table: Any) -> None:
+    def _write(self, table: Any, last: bool = False) -> None:
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
+        self._waiting.append(table)
+        if not last and sum(one.num_rows for one in self._waiting) < _BATCH:
+            return
+        table, self._waiting = pa.concat_tables(self._waiting), []
         if self._file is None:
             name = self.directory / f"part-{self.parts:05d}.parquet"
             self._file = pq.ParquetWriter(name, table.schema, compression="zstd")
@@ -145,16 +151,14 @@ class _Writer:
             self.rows = 0
         self._file.write_table(table)
         self.rows += table.num_rows
-        if self.rows >= _PART:
+        if last or self.rows >= _PART:
             self._file.close()
             self._file = None
 
     def close(self, at: float) -> int:
         from framework.analytics.columns import from_records
 
-        self._write(from_records([Record(i=self.count + 1, node=self.node, at=at, event="stop", view=1)]))
-        if self._file is not None:
-            self._file.close()
+        self._write(from_records([Record(i=self.count + 1, node=self.node, at=at, event="stop", view=1)]), last=True)
         return 1
 
 

@@ -206,10 +206,13 @@ def _conflicts(run: Facts, place: Place, after: dict[str, dict[str, str]]) -> No
 
 
 def _is_lone(run: Facts, place: Place, instance: Performed) -> bool:
-    """A read that did not go to all replicas of its object that were there."""
+    """A read that did not go to all replicas of its object that were there; or one that nobody was told of: its
+    transaction was over, and known to be, when it came to its turn at this replica. (Else it is prepared.)"""
     group = instance.group
     if instance.changes or group is None:
         return False
+    if _is_part(instance) and instance.prepared is None:
+        return True
     there = {r for r in run.objects[place.object].replicas if r.partition("@")[2] in run.views.members[group.view]}
     return not there <= group.dests
 

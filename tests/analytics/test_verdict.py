@@ -110,8 +110,8 @@ def judged(spark, tmp_path_factory):
     who = groups.find(read)
     made, staged = verdict.stage(spark, tables.make(spark, read, who, base), base)
     rows = []
-    for frame in verdict.local(spark, made, staged, who).values():
-        rows += frame.collect()
+    for rule in verdict.local(spark, made, staged, who).values():
+        rows += rule().collect()
     done = verdict.followed(spark, made, staged, 0.0, base)
     rows += done.broken.collect()
     assert done.open == 0
