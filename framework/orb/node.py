@@ -59,7 +59,6 @@ from framework.orb.workers import Workers
 log = logging.getLogger(__name__)
 
 TICK = 0.02
-FRAME = 3  # messages in a frame, roughly, when there is little to do
 #: Streams are reliable while they stand: a frame is sent again when one breaks, and else only after very long silence.
 TIMING = Timing(delta=0.05, ask_after=0.5, resend_after=20.0, suspect_after=0.75)
 EARLY = 512  # frames kept for an outsider that is about to be a member
@@ -91,6 +90,7 @@ class Node:
         self.peers.give = lambda peer, wish: self.life.handing.give(peer, wish)
         self.sessions = Sessions(self, self.guard, config.serve.limits)
         self.gateway = Gateway(self, self.guard)
+        self._invokers = self.gateway.names
         self.failed: Exception | None = None  # why it stopped by itself
         self.has_failed = asyncio.Event()  # the same, to wait for
         self.joined = asyncio.Event()  # set while it is a member
@@ -154,7 +154,7 @@ class Node:
 
     def on_the_way(self, peer: NodeName) -> int:
         link = self.member.com.links.get(peer) if self.member is not None else None
-        return link.unacked * FRAME if link is not None else 0
+        return link.on_the_way if link is not None else 0
 
     async def _tick(self) -> None:
         while True:
@@ -267,7 +267,7 @@ class Node:
 
     def asker(self, client: str) -> Sessions | Gateway:
         """Whose client this is."""
-        return self.gateway if client in self.gateway else self.sessions
+        return self.gateway if client in self._invokers else self.sessions
 
     def session(self, client: str) -> Session | None:
         return self.member.com.session(client) if self.member is not None else None
