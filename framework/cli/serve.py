@@ -118,6 +118,7 @@ async def _serve(make: "Callable[[], Node]", drain: float, tell: "Callable[[Node
     loop = asyncio.get_running_loop()
     collector = Collector()
     collector.begin()
+    node.between_lives = collector.everything
     collecting = asyncio.ensure_future(collector.run())
     asked, at_once = asyncio.Event(), asyncio.Event()
 

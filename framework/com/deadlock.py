@@ -10,12 +10,13 @@ One edge for each request is enough: the nearest one that it waits for. If that 
 some time, and then the next one is looked at.
 """
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from framework.com.entry import Entry
 from framework.com.host import Host
 from framework.com.messages import Edge, Waits
-from framework.ids import TRAN, GroupId, Invocation, Node
+from framework.ids import TRAN, GroupId, Invocation, Node, Stamp
 
 if TYPE_CHECKING:
     from framework.com.core import Com
@@ -74,19 +75,24 @@ class Deadlock:
         for host in self._com.hosts.values():
             if host.name == TRAN:
                 continue
-            for entry in host.order.entries.values():
+            for entry in _without_copies(host.order.entries.values()):
                 behind = self._behind(host, entry)
                 if behind is None:
                     continue
                 one, other = _name(entry), _name(behind)
-                if one is None or other is None or one == other or one in self._trans.outcomes:
+                if one is None or other is None or one == other or self._is_committed(one, other):
                     continue
                 old = found.get((one, other))
                 if old is None or not old.part:
-                    part = entry.tran is not None
-                    text = f"{host.replica} {entry.footprint}"
-                    found[one, other] = Edge(one, other, entry.first.number, behind.first.number, part, text)
+                    part, born = entry.tran is not None, (entry.first.number, behind.first.number)
+                    over = one in self._trans.outcomes or other in self._trans.outcomes
+                    found[one, other] = Edge(one, other, *born, part, f"{host.replica} {entry.footprint}", over)
         return list(found.values())
+
+    def _is_committed(self, *names: Invocation) -> bool:
+        """Then nobody waits for long. One that was aborted may: what it called before, independently, goes first."""
+        outcomes = self._trans.outcomes
+        return any(name in outcomes and outcomes[name].commit for name in names)
 
     def _behind(self, host: Host, entry: Entry) -> Entry | None:
         if entry.started or entry.void or entry.request is None:
@@ -106,23 +112,30 @@ class Deadlock:
         after: dict[Invocation, dict[Invocation, Edge]] = {}
         for node in sorted(self._edges):
             for edge in self._edges[node]:
-                if edge.waiter in self._trans.outcomes or edge.holder in self._trans.outcomes:
-                    continue
+                if not edge.over and (edge.waiter in self._trans.outcomes or edge.holder in self._trans.outcomes):
+                    continue  # who tells will hear of it
                 old = after.setdefault(edge.waiter, {}).get(edge.holder)
                 if old is None or not old.part:
                     after[edge.waiter][edge.holder] = edge
-        cycle = find(after)
+        cycle = self._cycle(after)
         seen = frozenset(e.waiter for e in cycle)
         if cycle and seen == self._seen:
             self._give_way(cycle)
         self._seen = seen
+
+    def _cycle(self, after: dict[Invocation, dict[Invocation, Edge]]) -> list[Edge]:
+        """One in which somebody can give way; the first one found from the lowest name on."""
+        able = {w for w in after if w not in self._trans.outcomes and any(e.part for e in after[w].values())}
+        left = leading(after) & leading(_reversed(after))
+        return next((cycle for w in sorted(able & left) if (cycle := find(after, w))), [])
 
     def _give_way(self, cycle: list[Edge]) -> None:
         born: dict[Invocation, int] = {}
         for edge in cycle:
             for name, number in ((edge.waiter, edge.waiter_born), (edge.holder, edge.holder_born)):
                 born[name] = min(born.get(name, number), number)
-        able = [e.waiter for e in cycle if e.part]  # others hold nothing, and only stand in line
+        # others hold nothing, and only stand in line
+        able = [e.waiter for e in cycle if e.part and e.waiter not in self._trans.outcomes]
         if able:
             self.victims += 1
             told = "; ".join(f"{e.waiter} waits for {e.holder} at {e.text}" for e in cycle)
@@ -133,25 +146,49 @@ def _name(entry: Entry) -> Invocation | None:
     return entry.tran or entry.invocation
 
 
-def find(after: dict[Invocation, dict[Invocation, Edge]]) -> list[Edge]:
-    """The edges of some cycle; the first one found from the lowest name on."""
-    over: set[Invocation] = set()
-    for start in sorted(after):
-        path: list[Invocation] = []
-        stack: list[tuple[Invocation, list[Invocation]]] = [(start, sorted(after[start]))] if start not in over else []
-        while stack:
-            name, rest = stack[-1]
-            if len(path) < len(stack):
-                path.append(name)
-            if not rest:
-                over.add(name)
-                stack.pop()
-                path.pop()
-                continue
-            step = rest.pop(0)
-            if step in path:
-                names = path[path.index(step) :]
-                return [after[a][b] for a, b in zip(names, [*names[1:], names[0]], strict=True)]
-            if step not in over:
-                stack.append((step, sorted(after.get(step, {}))))
-    return []
+def _without_copies(entries: Iterable[Entry]) -> Iterable[Entry]:
+    """Of several copies of a call the first one is performed, and the others are over with it."""
+    first: dict[Invocation, Entry] = {}
+    for entry in entries:
+        name = entry.invocation
+        if name is not None and (name not in first or _turn(entry) < _turn(first[name])):
+            first[name] = entry
+    return first.values()
+
+
+def _turn(entry: Entry) -> Stamp:
+    return entry.stamp or entry.proposal or entry.first
+
+
+def leading(after: Mapping[Invocation, Iterable[Invocation]]) -> set[Invocation]:
+    """Those from which one gets into a circle. With a long line behind each slot, and no circle, it is nobody."""
+    before = _reversed(after)
+    open_ways = {name: len(list(following)) for name, following in after.items()}
+    ends = [name for name in before if name not in after]
+    while ends:
+        for name in before.get(ends.pop(), ()):
+            open_ways[name] -= 1
+            if not open_ways[name]:
+                ends.append(name)
+    return {name for name, ways in open_ways.items() if ways}
+
+
+def _reversed(after: Mapping[Invocation, Iterable[Invocation]]) -> dict[Invocation, list[Invocation]]:
+    before: dict[Invocation, list[Invocation]] = {}
+    for name, following in after.items():
+        for other in following:
+            before.setdefault(other, []).append(name)
+    return before
+
+
+def find(after: dict[Invocation, dict[Invocation, Edge]], start: Invocation) -> list[Edge]:
+    """The edges of a shortest cycle through this one, if there is one."""
+    came: dict[Invocation, Edge] = {}
+    level = [start]
+    while level and start not in came:
+        following = [e for name in level for _, e in sorted(after.get(name, {}).items())]
+        level = [e.holder for e in following if came.setdefault(e.holder, e) is e]
+    path = [came[start]] if start in came else []
+    while path and path[-1].waiter != start:
+        path.append(came[path[-1].waiter])
+    return path[::-1]

@@ -145,6 +145,7 @@ class Edge(NamedTuple):
     holder_born: int
     part: bool  # what waits is a part of the waiter, which has begun; else it is its root, and has not
     text: str  # where, and what: for people
+    over: bool = False  # one of them was aborted, and this node knows it; it waits all the same
 
 
 class Waits(Message, tag=9, frozen=True):

@@ -4,11 +4,12 @@ Left to itself it looks at new objects when so many more were made than freed. B
 old ones as it makes: of its memory of what was performed lately, for example. So a hundred thousand new ones gather,
 and the next burst of calls (somebody joins, somebody is gone) makes it look at all of them: 15 to 45 ms in which the
 node stands still, in all replicas at about the same time. Here it looks 50 times a second at what the last 20 ms have
-left.
+left, and once a second at what the last second has.
 
 What is in a cycle and outlives that is found only by looking at everything, which takes time in proportion to all that
-there is. So that is done when the process has half as many objects more, or twice the memory: a state that grows by
-large values alone is no reason.
+there is: 120 ms in a node that remembers 10,000 calls. So that is done when nobody waits for this node, because it is
+not a member of the group: what it was then is the most there is to be found. Else when the process has twice as many
+objects, and two million more, or twice the memory: a state that grows by large values alone is no reason.
 """
 
 import asyncio
@@ -25,8 +26,8 @@ from typing import NamedTuple
 log = logging.getLogger(__name__)
 
 EVERY = 0.02  # seconds
-WEIGH = 50  # of them between two looks at the size of the process
-MORE, OBJECTS = 1.5, 500_000  # times as many, and so many more at least: then it looks at everything
+WEIGH = 50  # of them between two looks at what has become older, and at the size of the process
+MORE, OBJECTS = 2.0, 2_000_000  # times as many, and so many more at least: then it looks at everything
 LARGER, BYTES = 2.0, 256 << 20  # or the process is so many times as large
 LONG = 0.1  # seconds that are worth a word
 
@@ -66,15 +67,17 @@ class Collector:
     def look(self) -> None:
         gc.collect(0)
         self._looks += 1
-        if self._looks % WEIGH == 0 and self._has_grown():
-            self._everything()
+        if self._looks % WEIGH == 0:
+            gc.collect(1)
+            if self._has_grown():
+                self.everything()
 
     def _has_grown(self) -> bool:
         was, now = self._was, self._now()
         more = now.objects >= max(was.objects * MORE, was.objects + OBJECTS)
         return more or now.memory >= max(was.memory * LARGER, was.memory + BYTES)
 
-    def _everything(self) -> None:
+    def everything(self) -> None:
         began = time.perf_counter()
         found = gc.collect()
         took = time.perf_counter() - began

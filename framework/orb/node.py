@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +72,7 @@ class Node:
         self.name = NodeName(name)
         self._joins = joins
         self.address = config.address(name)
-        exposed = config.exposed(name, insecure)
-        if exposed:
+        if exposed := config.exposed(name, insecure):
             log.warning("INSECURE: %s; whoever reaches this node can read and change everything", exposed)
         self.config = config
         self.timing = msgspec.structs.replace(TIMING, suspect_after=config.group.suspect_after)
@@ -94,6 +93,7 @@ class Node:
         self.failed: Exception | None = None  # why it stopped by itself
         self.has_failed = asyncio.Event()  # the same, to wait for
         self.joined = asyncio.Event()  # set while it is a member
+        self.between_lives: Callable[[], None] = lambda: None  # nobody waits for this node now
         self.asked_to_leave = asyncio.Event()  # by a person, through another process
         self.member: Life | None = None
         self.outsider: Outsider | None = None
@@ -234,6 +234,8 @@ class Node:
         if lost := [r for r in was.journaled() if r not in self.held]:
             self.fail(Unavailable(f"start the node again: it has the state of {', '.join(lost)} on disk alone"))
         if self._stopping is None:
+            del was  # it is garbage now
+            self.between_lives()
             self._ask()
 
     def refusal(self) -> str:

@@ -68,13 +68,24 @@ def test_what_is_new_and_in_a_cycle_goes_at_the_next_look(collector):
     assert ring() is None
 
 
-@pytest.mark.parametrize("grown", [Size(15_000_000, 1 << 40), Size(10_000_000, 1 << 41)])
+def test_what_became_garbage_within_a_second_goes_soon(collector):
+    kept = Ring()
+    ring = weakref.ref(kept)
+    look(collector, WEIGH - 2)
+    kept = None
+    collector.look()
+    assert ring() is not None
+    collector.look()
+    assert ring() is None
+
+
+@pytest.mark.parametrize("grown", [Size(20_000_000, 1 << 40), Size(10_000_000, 1 << 41)])
 def test_what_became_garbage_later_goes_when_the_process_has_grown(collector, grown):
     kept = Ring()
     ring = weakref.ref(kept)
     look(collector)
     kept = None
-    collector.size = Size(14_999_999, (1 << 41) - 1)
+    collector.size = Size(19_999_999, (1 << 41) - 1)
     look(collector, 2 * WEIGH)
     assert ring() is not None
     collector.size = grown

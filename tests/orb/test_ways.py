@@ -1,11 +1,14 @@
 """P1 §2.4: atomic, alternative and (n r) computation, by clients and by methods, over real nodes."""
 
 import asyncio
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import pytest
 
 from framework.errors import BadRequest, RemoteError
 from framework.orb.client import connect
+from framework.orb.racing import Race
 from tests.orb import booking
 from tests.orb.cluster import cluster
 from tests.orb.test_transactions import rows
@@ -136,6 +139,36 @@ def test_alternatives_may_be_asked_at_once(play):
         await rows(c, "b", {"k": b + 7})
 
     play(act)
+
+
+class Deaf:
+    """An orb whose calls are all answered, also if they are cancelled meanwhile."""
+
+    def __init__(self):
+        self.ended = []
+
+    @asynccontextmanager
+    async def transaction(self, timeout):
+        try:
+            yield
+        except BaseException as error:
+            self.ended.append(type(error).__name__)
+            raise
+        self.ended.append("committed")
+
+    async def call(self, request, options):
+        try:
+            await asyncio.sleep(0.01 * int(request.object))
+        except asyncio.CancelledError:
+            asyncio.current_task().uncancel()
+        return request.object
+
+
+def test_of_alternatives_that_are_all_answered_one_is_committed():
+    orb = Deaf()
+    asked = [SimpleNamespace(object=name) for name in "231"]
+    won = asyncio.run(Race(orb, asked, 5.0).run())
+    assert won.object == "1" and orb.ended == ["committed", "_Second", "_Second"]
 
 
 def test_some_is_at_least_so_many_or_none(play):
