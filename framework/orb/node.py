@@ -89,7 +89,6 @@ class Node:
         self.peers.give = lambda peer, wish: self.life.handing.give(peer, wish)
         self.sessions = Sessions(self, self.guard, config.serve.limits)
         self.gateway = Gateway(self, self.guard)
-        self._invokers = self.gateway.names
         self.failed: Exception | None = None  # why it stopped by itself
         self.has_failed = asyncio.Event()  # the same, to wait for
         self.joined = asyncio.Event()  # set while it is a member
@@ -224,8 +223,9 @@ class Node:
         self.gateway.drop(self.refusal())
         self.serving_changed()
 
-    async def _keep(self, was: Life) -> None:
+    async def _keep(self, was: Life | None) -> None:
         """First what it has of its last life: it says so when it asks."""
+        assert was is not None
         for replica, held in (await keep(was, was.remains)).items():
             if replica in self.held:
                 self.held[replica].spool.close()
@@ -234,7 +234,7 @@ class Node:
         if lost := [r for r in was.journaled() if r not in self.held]:
             self.fail(Unavailable(f"start the node again: it has the state of {', '.join(lost)} on disk alone"))
         if self._stopping is None:
-            del was  # it is garbage now
+            was = None  # it is garbage now
             self.between_lives()
             self._ask()
 
@@ -269,7 +269,7 @@ class Node:
 
     def asker(self, client: str) -> Sessions | Gateway:
         """Whose client this is."""
-        return self.gateway if client in self._invokers else self.sessions
+        return self.gateway if client in self.gateway.names else self.sessions
 
     def session(self, client: str) -> Session | None:
         return self.member.com.session(client) if self.member is not None else None
