@@ -37,8 +37,8 @@ def cycles(tables: Tables) -> DataFrame:
 
 
 def _calls(tables: Tables) -> DataFrame:
-    """What is committed, with its transaction. A read that did not go to all replicas says nothing about the others, nor
-    does one that came to its turn when its transaction was over: nobody was told of it."""
+    """What is committed, with its transaction. A read that did not go to all replicas says nothing about the others;
+    nor does one that came to its turn when its transaction was over: nobody was told of it."""
     done = histories(tables).where(f"object != '{TRAN}' and end_i is not null and committed")
     with_tran = F.broadcast(tables.places.where(f"object = '{TRAN}'").select("node").distinct())
     done = done.join(judged(tables), "place", "left_semi").join(with_tran, "node", "left_semi")

@@ -64,13 +64,14 @@ class Call:
 
     def take(self, response: Response) -> bool:
         """Keep a response. False if it is not one of this call, or came before."""
-        if response.replica in self.waived:  # it has its state now
-            self.waived = tuple([d for d in self.waived if d != response.replica])
-            self.dests = (*self.dests, response.replica)
-        if response.replica not in self.dests or response.replica in self.got:
+        at = response.replica
+        if at in self.waived:  # it has its state now
+            self.waived = tuple([d for d in self.waived if d != at])
+            self.dests = (*self.dests, at)
+        if at not in self.dests or at in self.got:
             return False
-        self.got[response.replica] = response
-        self.silent.discard(object_of(response.replica))
+        self.got[at] = response
+        self.silent.discard(object_of(at))
         return True
 
     def lose(self, left: Collection[Node]) -> bool:

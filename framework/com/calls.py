@@ -1,6 +1,5 @@
 """The sending side of a node: sessions of clients, calls of instances, receipts, deadlines, back-pressure."""
 
-import heapq
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from framework.com.asked import Asked
 from framework.com.backlog import Backlog
 from framework.com.caller import Call, Caller
 from framework.com.cancel import recall
+from framework.com.deadlines import Deadlines, What
 from framework.com.events import Accepted, Cancel, Collect, Leave, Received, Session, Submit
 from framework.com.instance import Instance
 from framework.com.messages import Ancestor, Request, Response
@@ -45,8 +45,8 @@ class Calls:
         self._roots = com.directory.roots
         self._waiting: dict[GroupId, tuple[Caller, Call]] = {}  # calls whose responses are wanted
         self._seq: dict[Replica, int] = {}  # requests sent to each replica
-        self._deadlines: list[tuple[float, int, GroupId | tuple[str, int]]] = []
-        self._deadline_no = 0
+        self._parts = made.Parts()
+        self._deadlines = Deadlines()
         self.backlog = Backlog(com)  # client calls that wait for a peer
         self._asked = Asked(com, self.sessions, self._last)
 
@@ -83,12 +83,12 @@ class Calls:
         for session in event.sessions:
             caller.context.merge_wire(session.context)
             com.clock_at_least(session.clock)
-        number = com.tick()
-        group = made.group_id(caller.sid.clock, caller.sid.replica, caller.no)
+        number, sid = com.tick(), caller.sid
+        group = made.group_id(sid[0], sid[1], caller.no)
         caller.no += 1
         caller.next = max(caller.next, event.call + len(asked)) if not caller.client else 0
-        parts = tuple([made.part(p.object, p.footprint) for p in asked])
-        dests = tuple([made.dest(r, last(r) + 1) for p in asked for r in p.replicas])
+        parts = self._parts.of(asked)
+        dests = tuple([made.dest(r, last(r) + 1) for p in asked for r in p[3]])
         ordered = len(dests) > 1 and com.directory.needs_agreement(dests, parts)
         context = caller.knows(com.known)
         path, chain = self._line(caller, event)
@@ -96,12 +96,12 @@ class Calls:
         invocations = [made.invocation(client, (*path, first + j)) for j in range(len(parts))]
         name = invocations[0].ancestor(chain[0].length) if chain and chain[0].object in self._roots else None
         copies, done, i = caller.copies, min(event.done, event.tran) if event.tran else event.done, 0
-        for part, invocation in zip(asked, invocations, strict=True):
-            args, readonly = part.args, part.footprint.readonly
-            for at in part.replicas:
+        for (_, footprint, args, replicas), invocation in zip(asked, invocations, strict=True):
+            readonly = footprint.readonly
+            for at in replicas:
                 dest = dests[i]
                 i += 1
-                self._seq[at] = seq = dest.seq
+                self._seq[at] = seq = dest[1]
                 request = Request(
                     com.view,
                     group,
@@ -165,16 +165,17 @@ class Calls:
             self._waiting.pop(calls.pop(number).group, None)
 
     def _expect(self, caller: Caller, event: Submit, call: Call) -> None:
-        again = caller.calls.get(event.call)
+        number, calls = event.call, caller.calls
+        again = calls.get(number)
         if again is not None:  # a client repeats a call: the old group is answered to nobody
             self._waiting.pop(again.group, None)
-        elif caller.calls and next(reversed(caller.calls)) > event.call:
-            caller.calls = dict(sorted([*caller.calls.items(), (event.call, call)]))
-        caller.calls[event.call] = call
+        elif calls and next(reversed(calls)) > number:
+            calls = caller.calls = dict(sorted([*calls.items(), (number, call)]))
+        calls[number] = call
         self._waiting[call.group] = (caller, call)
-        call.receipt = event.receipt
+        receipt = call.receipt = event.receipt
         self._arm(call, event.deadline)
-        if event.receipt is not None:
+        if receipt is not None:
             self._now_waits(caller, call)
 
     # client sessions and back-pressure (PROTOCOL §6)
@@ -259,16 +260,17 @@ class Calls:
         if found is None:
             return  # nobody waits any more
         caller, call = found
-        if m.joins and isinstance(caller, Instance) and self.com.hosts[caller.sid.replica].hold(m):
+        at, joins = m.replica, m.joins
+        if joins and isinstance(caller, Instance) and self.com.hosts[caller.sid.replica].hold(m):
             return
         if not call.take(m):
             return
         if m.settled:
-            self.com.known.ranges(m.replica, self.com.node).add(call.seqs[m.replica])
+            self.com.known.ranges(at, self.com.node).add(call.seqs[at])
             if call.brought:
                 caller.agreed(call)
-        if m.joins:
-            caller.joined(m.joins)
+        if joins:
+            caller.joined(joins)
         if m.torn:
             call.torn = caller.torn = True
             self._trans.torn(caller, call)
@@ -340,14 +342,12 @@ class Calls:
         call.deadline = deadline
         self._push_deadline(deadline, call.group)
 
-    def _push_deadline(self, deadline: float | None, what: GroupId | tuple[str, int]) -> None:
+    def _push_deadline(self, deadline: float | None, what: What) -> None:
         if deadline is not None:
-            self._deadline_no += 1
-            heapq.heappush(self._deadlines, (deadline, self._deadline_no, what))
+            self._deadlines.add(deadline, what)
 
     def expire(self, now: float) -> None:
-        while self._deadlines and self._deadlines[0][0] <= now:
-            what = heapq.heappop(self._deadlines)[2]
+        while (what := self._deadlines.pop(now, self._waiting)) is not None:
             if not isinstance(what, GroupId):
                 self._give_up(*what, now)
             elif what in self._waiting:

@@ -14,6 +14,7 @@ from framework.com.messages import (
     Known,
     Part,
     Proposal,
+    Proposals,
     Ready,
     Request,
     Response,
@@ -50,6 +51,10 @@ def is_plain(footprint: Footprint, relation: Relation) -> bool:
     return len({k for k, mode in keys if isinstance(k, str) and mode in modes}) == len(keys)
 
 
+def _is_at(node: Node, replicas: tuple[Replica, ...]) -> bool:
+    return any(node_of(r) == node for r in replicas)
+
+
 class _Where:
     """A message of a frame, put in words only when there is something to say about it."""
 
@@ -69,8 +74,10 @@ class Checker:
     def __init__(self, node: Node, directory: Directory) -> None:
         self.node = node
         self.directory = directory
+        self._nodes = frozenset(directory.nodes)
         self._replicas = {r for p in directory.objects.values() for r in p.replicas}
         self._relations = {name: p.relation for name, p in directory.objects.items()}
+        self._rows = {name: p.relation.rows for name, p in directory.objects.items()}
         self._good: set[tuple[tuple[Replica, ...], tuple[ObjectName, ...]]] = set()  # destinations and parts that fit
 
     def frame(self, frame: Frame, peer: Node, clock: int) -> None:
@@ -98,6 +105,9 @@ class Checker:
                 self._from(message.replica, source, where)
                 self._context(message.context, where)
                 self._context(message.joins, where)
+            elif type(message) is Proposals:
+                self._from(message.replica, source, where)
+                self._proposals(message, where)
             elif isinstance(message, Waits):
                 if message.node != source:
                     raise BadMessage(f"{where}: tells what waits at {message.node!r}")
@@ -139,16 +149,20 @@ class Checker:
             self._no_future(m, source, seq, where)
         if arrived is None:
             return
-        if seq != arrived[source, target] + 1:
-            expected = arrived[source, target] + 1
+        line = (source, target)
+        expected = arrived[line] + 1
+        if seq != expected:
             raise BadMessage(f"{where}: request {seq} from {source} to {target}; {expected} is the next expected")
-        arrived[source, target] = seq
+        arrived[line] = seq
 
     def _contents(self, m: Request, where: _Where) -> None:
-        parts, path = m.parts, m.invocation.path
-        if m.target not in [d[0] for d in m.dests]:
+        parts, path, target, dests = m.parts, m.invocation.path, m.target, m.dests
+        for at, _ in dests:
+            if at == target:
+                break
+        else:
             raise BadMessage(f"{where}: target {m.target} is not among its destinations")
-        replicas = self._group(m.dests, parts, m.number, where)
+        replicas = self._group(dests, parts, m.number, where)
         if m.copies < 1 or not path or min(path) < 0 or not 0 <= m.done <= path[0]:
             raise BadMessage(f"{where}: copies {m.copies}, done {m.done}, invocation {m.invocation}")
         for ancestor in m.chain:
@@ -160,14 +174,21 @@ class Checker:
             if len(path) < 3 or not m.args.isdigit() or len(m.args) > 9:
                 raise BadMessage(f"{where}: {m.invocation} is no vote of a part, or does not say of how many")
         self._context(m.context, where)
-        if m.ordered != (len(replicas) > 1 and self.directory.needs_agreement(m.dests, parts)):
+        if m.proposed and not (m.ordered and len(parts) == 1 and _is_at(node_of(m.group.replica), replicas)):
+            raise BadMessage(f"{where}: its origin is no destination of {m.group}, and proposes for it")
+        if m.ordered != (len(replicas) > 1 and self._needs_agreement(parts)):
             raise BadMessage(f"{where}: says ordered {m.ordered} of {[str(p.footprint) for p in parts]}")
 
+    def _needs_agreement(self, parts: tuple[Part, ...]) -> bool:
+        """As ``Directory.needs_agreement``, of several destinations."""
+        return any(footprint.method in self._rows[name] for name, footprint in parts)
+
     def _no_future(self, m: Request, source: Node, seq: int, where: _Where) -> None:
-        if len({at for at, _ in m.context}) < len(m.context):
+        context, target = m.context, m.target
+        if len(context) > 1 and len({at for at, _ in context}) < len(context):
             raise BadMessage(f"{where}: its context names a replica twice")
-        for at, marks in m.context:
-            for origin, n in marks if at == m.target else ():
+        for at, marks in context:
+            for origin, n in marks if at == target else ():
                 if origin == source and n >= seq:
                     what = f"request {seq} from {source} to {m.target}"
                     raise BadMessage(f"{where}: {what} follows itself or a later one")
@@ -214,6 +235,12 @@ class Checker:
             if announce.number > m.number:
                 raise BadMessage(f"{where}: proposes {m.number}, below the origin stamp {announce.number}")
 
+    def _proposals(self, m: Proposals, where: _Where) -> None:
+        if m.at not in self._replicas or node_of(m.at) != self.node or object_of(m.at) != object_of(m.replica):
+            raise BadMessage(f"{where}: {m.replica} proposes for requests to {m.at!r}")
+        if m.origin not in self.directory.nodes or not 0 < m.first <= m.last < min(MANY, m.first + LONG):
+            raise BadMessage(f"{where}: proposes for requests {m.first}..{m.last} of {m.origin!r}, out of range")
+
     def _from(self, replica: Replica, source: Node, where: _Where) -> None:
         if replica not in self._replicas or node_of(replica) != source:
             raise BadMessage(f"{where}: replica {replica!r} is not on {source}")
@@ -226,11 +253,12 @@ class Checker:
 
     def bad_context(self, context: WireContext) -> str:
         """What is wrong with a context; empty if nothing is."""
+        nodes = self._nodes
         for at, marks in context:
             if at not in self._replicas:
                 return f"names the unknown replica {at!r}"
             for origin, seq in marks:
-                if origin not in self.directory.nodes or not 0 < seq < MANY:
+                if origin not in nodes or not 0 < seq < MANY:
                     return f"names request {seq} of {origin!r} to {at}"
         return ""
 

@@ -35,6 +35,14 @@ class Known:
         at, (origin, seq) = what
         return seq in self.ranges(at, origin)
 
+    def has(self, at: Replica, mark: Mark) -> bool:
+        """Is nothing ``missing`` of this one?"""
+        ranges = self.ranges(at, mark[0])
+        return not ranges.holes and mark[1] in ranges
+
+    def lacks(self, at: Replica, mark: Mark) -> bool:
+        return mark[1] not in self.ranges(at, mark[0])
+
     def close(self, nodes: Iterable[Node], alive: Mapping[tuple[Replica, Node], Iterable[int]]) -> None:
         """Lives of these nodes have ended or begun: what went from and to them is over, but for what is alive."""
         for at, by_origin in self._at.items():
@@ -108,7 +116,14 @@ class Context:
 
     def merge_wire(self, wire: WireContext) -> None:
         for at, marks in wire:
-            self.entries.setdefault(at, set()).update(marks)
+            self.add_all(at, marks)
+
+    def add_all(self, at: Replica, marks: tuple[Mark, ...]) -> None:
+        mine = self.entries.get(at)
+        if mine is None:
+            self.entries[at] = set(marks)
+        else:
+            mine.update(marks)
 
     def copy(self) -> "Context":
         return Context({at: set(marks) for at, marks in self.entries.items()})
@@ -117,8 +132,12 @@ class Context:
         """Drop what is known to be delivered."""
         if not self.entries:
             return
-        for at in tuple(self.entries):
-            left = known.missing(at, self.entries[at])
+        for at, marks in tuple(self.entries.items()):
+            if len(marks) == 1:  # most of the time
+                (mark,) = marks
+                if known.lacks(at, mark):
+                    continue
+            left = known.missing(at, marks)
             if left:
                 self.entries[at] = left
             else:
@@ -127,4 +146,8 @@ class Context:
     def wire(self) -> WireContext:
         if not self.entries:
             return ()
-        return tuple([(at, tuple(sorted(self.entries[at]))) for at in sorted(self.entries)])
+        return tuple([(at, _in_order(self.entries[at])) for at in sorted(self.entries)])
+
+
+def _in_order(marks: set[Mark]) -> tuple[Mark, ...]:
+    return tuple(sorted(marks)) if len(marks) > 1 else tuple(marks)

@@ -9,8 +9,6 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from framework.com.again import Repeats
 from framework.com.calls import Calls
 from framework.com.check import Checker
@@ -47,6 +45,7 @@ from framework.com.events import (
 from framework.com.handover import Handover
 from framework.com.host import Host
 from framework.com.instance import Instance
+from framework.com.limits import Limits
 from framework.com.link import Link, Timing
 from framework.com.lives import Lives, first_of
 from framework.com.marks import Marks
@@ -57,6 +56,7 @@ from framework.com.messages import (
     Frame,
     Moved,
     Proposal,
+    Proposals,
     Ready,
     Request,
     Response,
@@ -70,16 +70,6 @@ from framework.com.view import Directory, Holding, Placement
 from framework.com.words import decode
 from framework.errors import BadMessage, BadRequest
 from framework.ids import TRAN, GroupId, Node, Replica, Sid, node_of
-
-WAITING, BEHIND, BYTES = 2048, 100_000, 256 << 20
-
-
-class Limits(msgspec.Struct, frozen=True):
-    queued: int = 8192  # messages waiting for one peer before client calls wait
-    backlog: int = 8192  # client calls that wait before further ones are refused
-    waiting: int = WAITING  # requests that wait at a replica before clients are held back
-    behind: int = BEHIND  # and those that another replica has not performed, for it waits for its state
-    bytes: int = BYTES  # of all these
 
 
 class Com:
@@ -147,6 +137,7 @@ class Com:
         self._takes: dict[type[Any], Callable[[Any], None]] = {
             Request: self._request,
             Proposal: self._proposal,
+            Proposals: self._proposals,
             KnownMessage: self._know,
             Response: self.calls.respond,
             Delivered: self._delivered,
@@ -360,6 +351,17 @@ class Com:
         if not used:
             self._useless(m)
 
+    def _proposals(self, m: Proposals) -> None:
+        """Each as a Proposal of the origin stamp."""
+        host, origin, at = self.hosts[m.at], m.origin, m.replica
+        order = host.order
+        for seq in range(m.first, m.last + 1):
+            entry = order.known((origin, seq))
+            if entry is None or not order.propose(entry.group, at, entry.first.number):
+                self._useless(m)
+        if order.out:
+            host.flush()
+
     def _know(self, m: KnownMessage) -> None:
         used = False
         for host in tuple(self.waiting.get(m.group, ())):
@@ -369,9 +371,10 @@ class Com:
         if not used:
             self._useless(m)
 
-    def _useless(self, m: Proposal | KnownMessage) -> None:
+    def _useless(self, m: Proposal | Proposals | KnownMessage) -> None:
         if self.told:
-            self.tell(Dropped(node_of(m.replica), f"{type(m).__name__} for {m.group}, which is not known here"))
+            what = f"one of {m.origin}" if isinstance(m, Proposals) else m.group
+            self.tell(Dropped(node_of(m.replica), f"{type(m).__name__} for {what}, which is not known here"))
 
     def _delivered(self, m: Delivered) -> None:
         for at, origin, ranges in m.marks:

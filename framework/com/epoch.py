@@ -44,14 +44,15 @@ class Epoch:
     __slots__ = (
         "_agreed",
         "_commits",
+        "_context",
         "_due",
         "_known",
+        "_new",
         "_of",
         "base",
         "base_wire",
         "bound",
         "cid",
-        "context",
         "slots",
     )
 
@@ -66,7 +67,19 @@ class Epoch:
         self.slots: set[str] = set()  # places of the footprints of this epoch
         self.base = Context()  # what every new instance inherits
         self.base_wire: WireContext = ()  # the same, as it travels
-        self.context = Context()  # what instances of this epoch committed
+        self._context = Context()  # what instances of this epoch committed
+        self._new: list[WireContext] = []  # the same, and not in it yet
+
+    @property
+    def context(self) -> Context:
+        """What instances of this epoch committed. Most of it is known to be delivered when somebody asks for it."""
+        known, into = self._known, self._context
+        for wire in self._new:
+            for at, marks in wire:
+                if len(marks) > 1 or not known.has(at, marks[0]):
+                    into.add_all(at, marks)
+        self._new.clear()
+        return into
 
     def enter(self, sid: Sid, places: tuple[str, ...], meets: tuple[str, ...], joins: bool) -> Sid:
         """The cid of an instance that starts now. ``joins``: it conflicts with an instance that is running, its
@@ -85,23 +98,18 @@ class Epoch:
         if agreed is not None:
             self._agreed.append(agreed)
         for context in contexts:
-            self.context.merge_wire(context)
+            if context:
+                self._new.append(context)
         self._commits += 1
         if self._commits >= self._due:  # an epoch may last long
             self._prune()
 
     def _prune(self) -> None:
         """Much may be left if a replica is far behind: then the next look is when as much again has come."""
-        self.context.prune(self._known)
-        self._agreed = [a for a in self._agreed if self._is_left(a)]
-        self._commits, self._due = 0, max(OFTEN, len(self.context))
-
-    def _is_left(self, agreed: Agreed) -> bool:
-        for at, marks in agreed.marks:
-            left = self.context.entries.get(at)
-            if left is not None and marks[0] in left:
-                return True
-        return False
+        context = self.context
+        context.prune(self._known)
+        self._agreed = [a for a in self._agreed if _is_left(a, context)] if context else []
+        self._commits, self._due = 0, max(OFTEN, len(context))
 
     def inherited(self) -> WireContext:
         """What all that has been performed so far knew."""
@@ -132,7 +140,7 @@ class Epoch:
         if self._agreed:
             self._remember()
         self.base_wire = self.base.wire()
-        self.context = Context()
+        self._context = Context()
 
     def _replace(self) -> None:
         """Drop from base what requests of this epoch stand for."""
@@ -150,3 +158,11 @@ class Epoch:
         self._agreed.clear()
         base = self.base.entries
         self._of = {k: v for k, v in self._of.items() if k[0] in base and k[1] in base[k[0]]}
+
+
+def _is_left(agreed: Agreed, context: Context) -> bool:
+    for at, marks in agreed.marks:
+        left = context.entries.get(at)
+        if left is not None and marks[0] in left:
+            return True
+    return False

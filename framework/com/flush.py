@@ -122,7 +122,7 @@ def _depart(
         host.depart(decision, proposals, mine, {n: alive.get((host.replica, n), set()) for n in decision.left})
     for host in com.hosts.values():
         here = [
-            msgspec.structs.replace(r, target=host.replica)
+            msgspec.structs.replace(r, target=host.replica, proposed=False)  # that is among the proposals
             for r in completed
             if object_of(r.target) == host.name and any(d.replica == host.replica for d in _there(com.lives, r))
         ]

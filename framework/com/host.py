@@ -13,12 +13,13 @@ from framework.com.answers import Answers
 from framework.com.entry import Entry, way
 from framework.com.epoch import Epoch
 from framework.com.events import Agreed as AgreedEffect
-from framework.com.events import Completed, Deliver, Ended, Landed, Proposed, Stop
+from framework.com.events import Completed, Deliver, Ended, Landed, Stop
 from framework.com.instance import Instance
 from framework.com.kept import Kept
 from framework.com.lives import Lives
-from framework.com.messages import Announce, Dest, Known, Mark, Proposal, Request, Response, WireContext
+from framework.com.messages import Announce, Dest, Known, Mark, Request, Response, WireContext
 from framework.com.order import Order
+from framework.com.proposing import Proposing
 from framework.com.replies import Replies
 from framework.com.view import Placement
 from framework.com.words import Decision
@@ -40,7 +41,7 @@ class Host:
         self.answers = Answers(com, replica, self.order, self.replies)
         self.arrived = Arrived(com.lives, replica)
         self.kept = Kept()
-        self._peers_of: dict[tuple[Replica, ...], list[Node]] = {}
+        self._proposing = Proposing(com, replica)
         self._held: list[Response] = []  # for instances here, see hold
         self._cancelled: set[GroupId] = set()  # requests that wait here, to be aborted instead of performed
         if com.trans.on:
@@ -124,12 +125,12 @@ class Host:
                 elif what is orders.SETTLED:
                     self._settled(entry)
                 elif what is orders.PROPOSE:
-                    self._propose(entry)
+                    self._proposing.tell(entry)
                 elif what is orders.VOID:
                     self._cancelled.discard(entry.group)
                     self.answers.duplicate(entry)
                 elif what is orders.KNOWN:
-                    self._spread(entry, Known(self.com.view, entry.group, self.replica))
+                    self._proposing.spread(entry, Known(self.com.view, entry.group, self.replica))
                 elif self.com.told:
                     assert entry.stamp is not None
                     self.com.tell(AgreedEffect(self.replica, entry.group, entry.stamp, way(entry)))
@@ -141,43 +142,6 @@ class Host:
         gates = self.com.trans.gates
         if gates.gated or gates.late:
             gates.look()
-
-    def _propose(self, entry: Entry) -> None:
-        """To every destination; with an announcement for those that may not have the request yet."""
-        assert entry.proposal is not None and entry.request is not None
-        com, number = self.com, entry.proposal.number
-        com.clock_at_least(number)
-        if com.told:
-            com.tell(Proposed(self.replica, entry.group, entry.proposal))
-        plain = Proposal(com.view, entry.group, self.replica, number)
-        full: Proposal | None = None
-        origin = node_of(entry.group.replica)
-        have = [node_of(r) for r in entry.proposals or ()]
-        for node in self._peers(entry):
-            # links are FIFO: who gets the request from here has it before this; so has who sent it or proposed for it
-            if node != com.node and (origin in (node, com.node) or node in have):
-                com.post(node, plain)
-                continue
-            if full is None:
-                request = entry.request
-                announce = Announce(request.number, request.dests, request.parts, request.view)
-                full = Proposal(com.view, entry.group, self.replica, number, announce)
-            com.post(node, full)
-
-    def _spread(self, entry: Entry, message: Known) -> None:
-        for node in self._peers(entry):
-            self.com.post(node, message)
-
-    def _peers(self, entry: Entry) -> list[Node]:
-        """Nodes of the other destinations; this one, too, when it has several of them (pcast)."""
-        if entry.gone:
-            return sorted({node_of(d) for d in entry.dests if d != self.replica and d not in entry.gone})
-        peers = self._peers_of.get(entry.dests)
-        if peers is None:
-            if len(self._peers_of) > 1024:
-                self._peers_of.clear()
-            peers = self._peers_of[entry.dests] = sorted({node_of(d) for d in entry.dests if d != self.replica})
-        return peers
 
     # the view changes (framework.com.flush)
 
@@ -195,7 +159,7 @@ class Host:
             self.kept.drop(entry)
             self._waits_no_more(entry)
         order.stand_in()
-        self._peers_of.clear()
+        self._proposing.forget()
 
     def bring(self, request: Request) -> None:
         """A request of a departed origin, unless it is or was here."""
@@ -246,10 +210,11 @@ class Host:
         return instance
 
     def _siblings(self, request: Request) -> WireContext:
-        if len(request.dests) == 1:
+        dests, mine = request.dests, self.replica
+        if len(dests) == 1:
             return ()
         origin = node_of(request.group.replica)
-        return tuple([(d.replica, ((origin, d.seq),)) for d in request.dests if d.replica != self.replica])
+        return tuple([(at, ((origin, seq),)) for at, seq in dests if at != mine])
 
     def complete(self, instance: Instance, event: Completed) -> None:
         instance.finished = event
@@ -344,8 +309,9 @@ class Host:
         agreed = None
         if request.ordered and request.copies == 1:
             assert instance.entry.stamp is not None
-            # a pcast does other things elsewhere
-            marks = tuple([s for s in instance.siblings if object_of(s[0]) == self.name])
+            marks = instance.siblings
+            if len(request.parts) > 1:  # a pcast does other things elsewhere
+                marks = tuple([s for s in marks if object_of(s[0]) == self.name])
             where = [at for at, _ in marks] if not instance.entry.may_pass else ()
             brought = tuple([c for c in request.context if c[0] in where])
             agreed = made.agreed(places, instance.entry.meets, instance.entry.stamp, marks, brought)

@@ -60,3 +60,19 @@ def agreed(
 def response(at: Replica, status: str, body: bytes) -> Response:
     made: Response = _new(Response, (at, status, body))
     return made
+
+
+class Parts:
+    """Parts of message groups. That of a transmission to one object is mostly the same as the last time."""
+
+    def __init__(self) -> None:
+        self._last: dict[ObjectName, tuple[Part, ...]] = {}
+
+    def of(self, asked: tuple[Outgoing, ...]) -> tuple[Part, ...]:
+        if len(asked) > 1:
+            return tuple([part(p[0], p[1]) for p in asked])
+        name, footprint = asked[0][0], asked[0][1]
+        last = self._last.get(name)
+        if last is None or last[0][1] is not footprint:
+            last = self._last[name] = (part(name, footprint),)
+        return last

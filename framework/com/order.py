@@ -26,7 +26,7 @@ from typing import Final, Literal
 from framework.com import made
 from framework.com.absence import Absence
 from framework.com.direct import direct, start
-from framework.com.entry import Entry, line_of, part_of
+from framework.com.entry import Entry, lead, line_of, part_of
 from framework.com.kin import Kin
 from framework.com.late import Late
 from framework.com.lives import Lives
@@ -99,6 +99,8 @@ class Order(Kin):
             self.ahead.leave(entry)
             entry.places = entry.meets = ()
         entry.beyond = beyond
+        if request.proposed:
+            lead(entry, request)
         self._by_mark[mark] = entry
         entry.followers = self.awaited.pop(mark, None)
         self._precede(entry, preds)

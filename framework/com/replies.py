@@ -16,8 +16,8 @@ performed is kept as ranges, and the ids of the last ``16 * bound`` nested ones 
 from collections import OrderedDict
 from collections.abc import Collection
 from itertools import islice
+from typing import cast
 
-from framework.com import made
 from framework.com.handed import Kept, Told
 from framework.com.messages import Request, WireContext
 from framework.com.ranges import Ranges
@@ -27,7 +27,10 @@ BOUND = 10_000
 
 
 class Reply:
-    __slots__ = ("adopted", "body", "context", "copies", "full", "joins", "outcome", "output", "status", "torn", "waiting")
+    __slots__ = (
+        *("adopted", "body", "context", "copies", "full", "joins"),
+        *("outcome", "output", "status", "torn", "waiting"),
+    )
 
     def __init__(self, copies: int) -> None:
         self.status: str | None = None  # None: nobody may be told yet
@@ -108,12 +111,16 @@ class Replies:
         self._done.update(kept.done)
 
     def start(self, request: Request) -> Reply:
-        invocation = request.invocation
+        invocation, done = request.invocation, request.done
+        client, path = invocation
         reply = self._replies[invocation] = Reply(request.copies)
-        if len(invocation.path) == 1:
-            self._roots.setdefault(invocation.client, Ranges()).add(invocation.path[0])
-        if request.done:
-            self._acknowledge(invocation.client, request.done)
+        if len(path) == 1:
+            roots = self._roots.get(client)
+            if roots is None:
+                roots = self._roots[client] = Ranges()
+            roots.add(path[0])
+        if done:
+            self._acknowledge(client, done)
         return reply
 
     def finish(self, invocation: Invocation, reply: Reply) -> list[Request]:
@@ -134,8 +141,9 @@ class Replies:
     def _forget(self, invocation: Invocation, reply: Reply) -> None:
         if reply.status is None:
             return
-        root = len(invocation.path) == 1
-        wanted = invocation.path[0] >= self._done.get(invocation.client, 0) if root else reply.copies > 0
+        client, path = invocation
+        root = len(path) == 1
+        wanted = path[0] >= self._done.get(client, 0) if root else reply.copies > 0
         if not wanted:
             if self._replies.pop(invocation, None) is not None and not root:
                 self._bury(invocation)
@@ -148,7 +156,7 @@ class Replies:
             return
         self._done[client] = done
         if done - before < len(self._replies):
-            calls = [made.invocation(client, (n,)) for n in range(before, done)]
+            calls = [cast(Invocation, (client, (n,))) for n in range(before, done)]  # as good to look up
         else:  # a client need not start at 1
             calls = [i for i in self._replies if i.client == client and len(i.path) == 1 and i.path[0] < done]
         for invocation in calls:

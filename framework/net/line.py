@@ -23,7 +23,9 @@ log = logging.getLogger(__name__)
 
 #: Frames that may wait for a stream that takes nothing. Beyond that resends would only pile up.
 MOST_WAITING = 512
-
+#: Messages that a peer has not confirmed, from which on frames gather for longest. Of a call there are few on a link
+#: at a time, so that is less than for a client.
+SOME = 24
 
 #: What gRPC raises, at the client and at the server, when a stream is written to that somebody else has ended. With any
 #: other text it is a mistake of ours.
@@ -39,7 +41,7 @@ class Driver(Protocol):
     def writable(self, peer: Node) -> None: ...
 
     def on_the_way(self, peer: Node) -> int:
-        """Roughly, how many messages this peer has not confirmed."""
+        """How many messages this peer has not confirmed."""
         ...
 
 
@@ -50,7 +52,7 @@ class Line:
         self._driver = driver
         self._out: deque[bytes] = deque()
         self._woken = False
-        self._pace = Pace()
+        self._pace = Pace(SOME)
         self._bell = asyncio.Event()
         self._stream: asyncio.Future[str] | None = None  # the stream in use; done, with the reason, when it is to end
 

@@ -11,14 +11,15 @@ SHORT, LONG = 0.001, 0.003  # seconds from one packet to the next, at least
 class Pace:
     """One for each writer. A lone message goes at once."""
 
-    __slots__ = ("_last",)
+    __slots__ = ("_last", "_some")
 
-    def __init__(self) -> None:
+    def __init__(self, some: int = SOME) -> None:
         self._last = 0.0
+        self._some = some
 
     async def gather(self, on_the_way: int) -> None:
         if on_the_way > FEW:
-            pause = self._last + (SHORT if on_the_way <= SOME else LONG) - time.monotonic()
+            pause = self._last + (SHORT if on_the_way <= self._some else LONG) - time.monotonic()
             if pause > 0:
                 await asyncio.sleep(pause)
         self._last = time.monotonic()

@@ -43,8 +43,8 @@ from typing import Any
 
 import msgspec
 
-from framework.com.core import BEHIND, BYTES, WAITING
-from framework.com.core import Limits as ComLimits
+from framework.com.limits import BEHIND, BYTES, WAITING
+from framework.com.limits import Limits as ComLimits
 from framework.com.view import Directory, Placement, View, tran
 from framework.declare import Backed, Declaration, Object, declaration
 from framework.declare.suggest import did_you_mean

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from framework.com.events import Completed, Deliver, Received, Safe, Settle, Stop
+from framework.com.messages import Request
 from framework.errors import Aborted, OboError
 from framework.footprint import Footprint
 from framework.ids import Replica, Sid, object_of
@@ -63,20 +64,21 @@ class Dispatch:
 
     def deliver(self, effect: Deliver) -> None:
         """Start an instance; it answers with Completed."""
-        if effect.replica in self._closed and not _comes_back(effect) and not self._has_kin(effect):
-            self._late[effect.replica].append(effect)
+        at = effect.replica
+        if self._closed and at in self._closed and not _comes_back(effect) and not self._has_kin(effect):
+            self._late[at].append(effect)
             return
         if self._undoing.delays(effect):
             return
         try:
             if effect.cancelled:
                 raise Aborted("cancelled before it was performed")
-            method = self._stage.naming.method(object_of(effect.replica), effect.footprint.method)
+            method = self._stage.naming.method(object_of(at), effect.footprint.method)
             envelope = open_envelope(effect.request.args)
         except OboError as error:
             self._stage.loop.call_soon(self._stage.feed, Completed(effect.sid, False, failure(error)))
             return
-        resident = self.residents[effect.replica]
+        resident = self.residents[at]
         performance: Instance
         if method.name in METHODS:
             performance = Own(self._stage, resident, effect, method, envelope, self, self._heard)
@@ -257,17 +259,21 @@ def _comes_back(effect: Deliver) -> bool:
 
 
 def _count(performance: Instance, completed: Completed, now: float) -> None:
-    resident = performance.resident
-    resident.performed += completed.ok
+    resident, ok = performance.resident, completed.ok
+    resident.performed += ok
     if performance.method.readonly:
         return
-    resident.saw(performance.effect.request.invocation)
-    if completed.ok and completed.sid not in resident.held:
-        _changed(performance, now)
+    request = performance.effect.request
+    resident.saw(request.invocation)
+    if ok and not (resident.held and completed.sid in resident.held):
+        _in_state(resident, request, now)
 
 
 def _changed(performance: Instance, now: float) -> None:
+    _in_state(performance.resident, performance.effect.request, now)
+
+
+def _in_state(resident: Resident, request: Request, now: float) -> None:
     """It is in the state, for good."""
-    resident = performance.resident
     resident.changes += 1
-    resident.recent.add(performance.effect.request, now)
+    resident.recent.add(request, now)

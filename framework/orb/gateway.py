@@ -10,7 +10,7 @@ number. One with an id of its caller gets its name and number from there; so a r
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import uuid4
@@ -111,6 +111,7 @@ class Gateway:
         self._health = health.aio.HealthServicer()
         self._closed = False
         self._busy: dict[str, _Name] = {}
+        self.names: Mapping[str, object] = self._busy  # its clients, for the com layer
         self._idle: list[_Name] = []
         self._prefix = f"g-{uuid4().hex[:16]}"
         self._made = 0
@@ -164,9 +165,6 @@ class Gateway:
                 self._end(name, number, OutcomeUnknown(f"{why}; repeat it with the same id elsewhere"))
 
     # effects of the com layer
-
-    def __contains__(self, client: str) -> bool:
-        return client in self._busy
 
     def early(self, effect: Received) -> bool:
         """Did the com layer give up before the deadline? Then replicas have departed that are needed."""

@@ -59,7 +59,6 @@ from framework.orb.workers import Workers
 log = logging.getLogger(__name__)
 
 TICK = 0.02
-FRAME = 3  # messages in a frame, roughly, when there is little to do
 #: Streams are reliable while they stand: a frame is sent again when one breaks, and else only after very long silence.
 TIMING = Timing(delta=0.05, ask_after=0.5, resend_after=20.0, suspect_after=0.75)
 EARLY = 512  # frames kept for an outsider that is about to be a member
@@ -154,7 +153,7 @@ class Node:
 
     def on_the_way(self, peer: NodeName) -> int:
         link = self.member.com.links.get(peer) if self.member is not None else None
-        return link.unacked * FRAME if link is not None else 0
+        return link.on_the_way if link is not None else 0
 
     async def _tick(self) -> None:
         while True:
@@ -224,8 +223,9 @@ class Node:
         self.gateway.drop(self.refusal())
         self.serving_changed()
 
-    async def _keep(self, was: Life) -> None:
+    async def _keep(self, was: Life | None) -> None:
         """First what it has of its last life: it says so when it asks."""
+        assert was is not None
         for replica, held in (await keep(was, was.remains)).items():
             if replica in self.held:
                 self.held[replica].spool.close()
@@ -234,7 +234,7 @@ class Node:
         if lost := [r for r in was.journaled() if r not in self.held]:
             self.fail(Unavailable(f"start the node again: it has the state of {', '.join(lost)} on disk alone"))
         if self._stopping is None:
-            del was  # it is garbage now
+            was = None  # it is garbage now
             self.between_lives()
             self._ask()
 
@@ -269,7 +269,7 @@ class Node:
 
     def asker(self, client: str) -> Sessions | Gateway:
         """Whose client this is."""
-        return self.gateway if client in self.gateway else self.sessions
+        return self.gateway if client in self.gateway.names else self.sessions
 
     def session(self, client: str) -> Session | None:
         return self.member.com.session(client) if self.member is not None else None

@@ -142,6 +142,7 @@ class _Client:
         self.in_flight = InFlight(sessions.total)
         self._unanswered: set[int] = set()  # submitted without a receipt, not left yet
         self._left = 0  # the last of them that has left, and is not told
+        self._fresh = 0  # how many that are
         self._sessions = sessions
         self._usual: dict[int, Receipt] = {}
         self._trans = Begun(name, sessions.feed)
@@ -227,14 +228,14 @@ class _Client:
                 self._bell.clear()
                 await self._bell.wait()
                 continue
-            await self._pace.gather(len(self.in_flight))
+            await self._pace.gather(len(self.in_flight) + self._fresh)
             head = self._news()
             await context.write(Packet(messages=head + self._out.take(self._sessions.limits.max_message - MARGIN)))
 
     def _news(self) -> list[bytes]:
         """Before all answers: what the client is to keep. It includes all that was answered and has left."""
         session = self._sessions.host.session(self.name)
-        left, self._left = self._left, 0
+        left, self._left, self._fresh = self._left, 0, 0
         if session is None:
             return []
         return [encode(Left(left, session))]
@@ -369,6 +370,7 @@ class _Client:
         if effect.call in self._unanswered:
             self._unanswered.discard(effect.call)
             self._left = effect.call
+            self._fresh += 1
             self._ring()
 
     def _stale(self, message: Call) -> None:

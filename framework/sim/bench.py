@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import combinations_with_replacement
 from random import Random
 
-from framework.com.core import Com, Limits
+from framework.com.core import Com
 from framework.com.entry import Entry
 from framework.com.events import (
     AnyEvent,
@@ -25,6 +25,7 @@ from framework.com.events import (
 )
 from framework.com.host import Host
 from framework.com.instance import Instance
+from framework.com.limits import Limits
 from framework.com.link import Timing
 from framework.com.messages import Dest, Part, Request, Response
 from framework.com.receipt import majority

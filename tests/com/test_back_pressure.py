@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framework.com.core import Limits
 from framework.com.events import Collect, Deliver, Outgoing, Received, Sent, Submit, Writable
+from framework.com.limits import Limits
 from framework.com.link import Timing
 from framework.com.receipt import CREC
 from framework.errors import ResourceExhausted, Unavailable

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from framework.com.core import Limits
 from framework.com.events import Collect, Leave, Sent, Submit
+from framework.com.limits import Limits
 from framework.com.receipt import CREC, DREC, SREC, quorum
 from framework.errors import BadRequest
 from tests.paper.stage import Client, Stage

@@ -8,9 +8,9 @@ import random
 
 import pytest
 
-from framework.com.core import Limits
 from framework.com.crowd import PATIENCE
 from framework.com.kept import MARK
+from framework.com.limits import Limits
 from framework.com.messages import Request, Response
 from framework.com.receipt import quorum
 from framework.ids import Node, Replica

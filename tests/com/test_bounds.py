@@ -7,9 +7,10 @@ from functools import partial
 import pytest
 
 from framework.com import core, host, marks, past
-from framework.com.core import Com, Limits
+from framework.com.core import Com
 from framework.com.epoch import Epoch
 from framework.com.kept import weight
+from framework.com.limits import Limits
 from framework.com.link import Timing
 from framework.com.replies import Replies
 from framework.ids import Invocation, Node, Replica

@@ -183,6 +183,17 @@ def test_deadlines_pass_in_their_order() -> None:
     assert [r.call for r in receipts(stage)] == [2, 3]
 
 
+def test_deadlines_of_what_is_answered_are_forgotten() -> None:
+    """A call takes ten seconds of patience and a millisecond: thousands of deadlines would wait for nothing."""
+    stage = a_stage(at_once=True)
+    ann = stage.client("ann", "n1")
+    for n in range(20):
+        ann.send("h.x", f"m{n}", "sync", SREC, deadline=50.0)
+    stage.now = 1.0
+    stage.do("n1", Tick())
+    assert len(stage.com("n1").calls._deadlines) == 0
+
+
 def test_responses_that_came_before_they_were_wanted() -> None:
     """P0 Table 1: a drec of what is all here receives the first only."""
     stage = a_stage(at_once=True)

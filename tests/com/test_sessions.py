@@ -2,8 +2,8 @@
 
 import pytest
 
-from framework.com.core import Limits
 from framework.com.events import Accepted, Received, Sent
+from framework.com.limits import Limits
 from framework.com.messages import Request
 from framework.com.receipt import CREC, SREC
 from tests.paper.stage import Client, Stage

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from framework.com.core import Com, Limits
+from framework.com.core import Com
 from framework.com.events import AnyEffect, Arrived, Deliver, Outgoing
+from framework.com.limits import Limits
 from framework.com.messages import Announce, AnyMessage, Dest, Frame, Part, Proposal, Request, encode
 from framework.com.view import Directory, Placement, View
 from framework.footprint import Footprint, Relation

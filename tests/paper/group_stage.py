@@ -15,7 +15,6 @@ All is judged by the definitions in the end, like every stage.
 from collections.abc import Callable
 from typing import Any
 
-from framework.com.core import Limits
 from framework.com.events import (
     AnyEffect,
     AnyEvent,
@@ -31,6 +30,7 @@ from framework.com.events import (
     Tick,
     Transmit,
 )
+from framework.com.limits import Limits
 from framework.com.link import Timing
 from framework.com.messages import Frame
 from framework.com.outsider import Admitted, Outsider

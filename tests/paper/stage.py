@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from framework.com.core import Com, Limits
+from framework.com.core import Com
 from framework.com.events import (
     Accepted,
     AnyEffect,
@@ -41,6 +41,7 @@ from framework.com.events import (
     Wake,
     Writable,
 )
+from framework.com.limits import Limits
 from framework.com.link import Timing
 from framework.com.messages import AnyMessage, Kind, Request, Transmission, WireContext, decode
 from framework.com.receipt import Receipt

@@ -22,8 +22,8 @@ from typing import Any
 
 import msgspec
 
-from framework.com.core import Limits
 from framework.com.events import Received
+from framework.com.limits import Limits
 from framework.com.link import Timing
 from framework.com.messages import Kind
 from framework.com.receipt import Receipt, quorum, srec
