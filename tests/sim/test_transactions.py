@@ -31,6 +31,8 @@ FOUND: list[tuple[int, Level, str]] = [
     (1020, "all", "the oracle took a vote for something that the answer before it tells of"),
     (1161, "all", "the oracle judged the isolation of a method that read one replica by what it called"),
     (1273, "all", "the oracle gave a place to a part that was undone alone"),
+    (1577, "all", "a call passed one that waited for its transaction at one replica only, through a predecessor"),
+    (1808, "all", "the oracle judged isolation by a read that nobody was told of"),
 ]
 
 
