@@ -16,8 +16,8 @@ WHERE = {
 
 
 #: 624: tran began without a node that knew of a commit. 1486: a state was given away, and on disk there, before any
-#: disk had the outcome of what was committed in it. 1688: calls back that were committed were forgotten while their root
-#: was performed again.
+#: disk had the outcome of what was committed in it. 1688: committed calls back were forgotten while their root was
+#: performed again.
 @pytest.mark.parametrize("seed", [*range(12), 624, 1486, 1688])
 def test_what_was_committed_survives_a_crash_of_all(seed: int) -> None:
     assert not fault(seed, "all", lasting=True)
