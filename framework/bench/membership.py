@@ -47,7 +47,7 @@ class Plan(msgspec.Struct, frozen=True):
     state_mb: int = 100  # for the last event
     seconds: float = 3.0  # steady load before each event, and after it
     rounds: int = 3  # each with nodes of its own; the median of each event counts
-    share: float = 1 / 6  # of what the nodes take when many calls are in flight; one by one each costs some times more
+    share: float = 1 / 8  # of what the nodes take when many calls are in flight; one by one each costs some times more
 
 
 class Event(msgspec.Struct):
