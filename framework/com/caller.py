@@ -227,20 +227,15 @@ class Caller:
         self.context.prune(known)
         return self.context.wire()
 
-    def sent(self, dest: Dest, mark: Mark, kind: Kind, readonly: bool, part: bool = False) -> None:
-        """``part`` of a transaction: it passes who waits for what that holds, as a call back passes who waits for its
-        ancestor; also those that it would have to wait for. So it does not stand for them."""
+    def sent(self, dest: Dest, mark: Mark, kind: Kind, readonly: bool) -> None:
         self.acted = True
-        back = kind != "oneway" and not self.client and any(a.object == object_of(dest.replica) for a in self.chain)
-        if part or back:
-            (self.reads if readonly else self.context).add(dest.replica, mark)
-        elif readonly:
+        if readonly:
             self.reads.replace(dest.replica, mark)  # it waits for reads before it by itself
         else:
             self.context.replace(dest.replica, mark)
             if self._reads:
                 self._reads.drop(dest.replica)
-        if back:
+        if kind != "oneway" and not self.client and any(a.object == object_of(dest.replica) for a in self.chain):
             self.joins.add(dest.replica, mark)
 
     def received(self, responses: Sequence[Response]) -> None:

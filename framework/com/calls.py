@@ -120,11 +120,11 @@ class Calls:
                     args,
                 )
                 com.post(node_of(at), request)
-                caller.sent(dest, (com.node, seq), kind, readonly, name is not None)
+                caller.sent(dest, (com.node, seq), kind, readonly)
         if kind != "oneway" or com.told:
             call = Call(event.call, group, dests, event.absent)
             if kind != "oneway":
-                call.brought = caller.brings(asked, context) if ordered and context and name is None else ()
+                call.brought = caller.brings(asked, context) if ordered and context else ()
                 self._await(caller, event, call, name)
             if com.told:
                 com.tell(sent(caller, event, call, parts, invocations[0], (number, ordered), context, name))

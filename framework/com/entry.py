@@ -86,11 +86,6 @@ class Entry:
         self.watchers: list[Entry] | None = None  # look at these again when this one moves
         self.followers: list[Entry] | None = None  # requests that name this one as predecessor
 
-    @property
-    def may_pass(self) -> bool:
-        """May it join something here, and so pass others that stand before it (framework.com.ahead)?"""
-        return self.tran is not None or bool(self.line)
-
     def __repr__(self) -> str:
         return f"<{self.group} {self.footprint} {self.stamp or self.proposal or 'held'}>"
 

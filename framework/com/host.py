@@ -312,7 +312,7 @@ class Host:
             marks = instance.siblings
             if len(request.parts) > 1:  # a pcast does other things elsewhere
                 marks = tuple([s for s in marks if object_of(s[0]) == self.name])
-            where = [at for at, _ in marks] if not instance.entry.may_pass else ()
+            where = [at for at, _ in marks]
             brought = tuple([c for c in request.context if c[0] in where])
             agreed = made.agreed(places, instance.entry.meets, instance.entry.stamp, marks, brought)
         contexts = (instance.leaves(self.com.known),) if instance.acted else instance.brought(request)

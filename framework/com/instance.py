@@ -58,9 +58,6 @@ class Instance(Caller):
         return len(self._mine)
 
     def brought(self, request: Request) -> tuple[WireContext, WireContext]:
-        """What its request brought to this replica. At each destination it stands for what it waits for there; unless
-        it may join something, and so pass that (framework.com.ahead)."""
-        if self.entry.may_pass:
-            return request.context, self.siblings
+        """What its request brought to this replica. At each destination it stands for what it waits for there."""
         dests = self.entry.dests
         return tuple([at for at in request.context if at[0] not in dests]), self.siblings

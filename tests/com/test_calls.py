@@ -269,12 +269,3 @@ def test_an_instance_does_not_wait_for_what_it_has_given_up(ok: bool) -> None:
     two.commit()
     stage.instance("inner1", "f@n2").commit()
     assert stage.finish().violations == []
-
-
-def test_a_part_of_a_transaction_does_not_stand_for_what_it_may_pass() -> None:
-    caller = a_caller()
-    caller.sent(Dest(F1, 1), (N1, 1), "oneway", False)
-    caller.sent(Dest(F1, 2), (N1, 2), "sync", False, part=True)
-    assert dict(caller.knows(Known())) == {F1: ((N1, 1), (N1, 2))}
-    caller.sent(Dest(F1, 3), (N1, 3), "oneway", False)
-    assert dict(caller.knows(Known())) == {F1: ((N1, 3),)}

@@ -60,7 +60,8 @@ def _commit_without_context(self: Epoch, places: Any, *contexts: Any, agreed: An
 def _base_is_lost(self: Epoch, sid: Any) -> None:
     self.cid = sid
     self.slots.clear()
-    self.context = Context()
+    self._context = Context()
+    self._new.clear()
 
 
 def _brought_nothing(self: Instance, request: Any) -> tuple[Any, Any]:
