@@ -77,7 +77,6 @@ class Checker:
         self._nodes = frozenset(directory.nodes)
         self._replicas = {r for p in directory.objects.values() for r in p.replicas}
         self._relations = {name: p.relation for name, p in directory.objects.items()}
-        self._rows = {name: p.relation.rows for name, p in directory.objects.items()}
         self._good: set[tuple[tuple[Replica, ...], tuple[ObjectName, ...]]] = set()  # destinations and parts that fit
 
     def frame(self, frame: Frame, peer: Node, clock: int) -> None:
@@ -176,12 +175,8 @@ class Checker:
         self._context(m.context, where)
         if m.proposed and not (m.ordered and len(parts) == 1 and _is_at(node_of(m.group.replica), replicas)):
             raise BadMessage(f"{where}: its origin is no destination of {m.group}, and proposes for it")
-        if m.ordered != (len(replicas) > 1 and self._needs_agreement(parts)):
+        if m.ordered != (len(replicas) > 1 and self.directory.needs_agreement(m.dests, parts)):
             raise BadMessage(f"{where}: says ordered {m.ordered} of {[str(p.footprint) for p in parts]}")
-
-    def _needs_agreement(self, parts: tuple[Part, ...]) -> bool:
-        """As ``Directory.needs_agreement``, of several destinations."""
-        return any(footprint.method in self._rows[name] for name, footprint in parts)
 
     def _no_future(self, m: Request, source: Node, seq: int, where: _Where) -> None:
         context, target = m.context, m.target
