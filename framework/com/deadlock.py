@@ -125,21 +125,23 @@ class Deadlock:
 
     def _cycle(self, after: dict[Invocation, dict[Invocation, Edge]]) -> list[Edge]:
         """One in which somebody can give way; the first one found from the lowest name on."""
-        able = {w for w in after if w not in self._trans.outcomes and any(e.part for e in after[w].values())}
+        able = {w for w in after if any(map(self._is_able, after[w].values()))}
         left = leading(after) & leading(_reversed(after))
-        return next((cycle for w in sorted(able & left) if (cycle := find(after, w))), [])
+        return next((cycle for w in sorted(able & left) if any(map(self._is_able, cycle := find(after, w)))), [])
+
+    def _is_able(self, edge: Edge) -> bool:
+        """To give way. Others hold nothing, and only stand in line; or have been aborted."""
+        return edge.part and edge.waiter not in self._trans.outcomes
 
     def _give_way(self, cycle: list[Edge]) -> None:
         born: dict[Invocation, int] = {}
         for edge in cycle:
             for name, number in ((edge.waiter, edge.waiter_born), (edge.holder, edge.holder_born)):
                 born[name] = min(born.get(name, number), number)
-        # others hold nothing, and only stand in line
-        able = [e.waiter for e in cycle if e.part and e.waiter not in self._trans.outcomes]
-        if able:
-            self.victims += 1
-            told = "; ".join(f"{e.waiter} waits for {e.holder} at {e.text}" for e in cycle)
-            self._trans.abort(max(able, key=lambda name: (born[name], name)), f"deadlock: {told}")
+        able = [e.waiter for e in cycle if self._is_able(e)]
+        self.victims += 1
+        told = "; ".join(f"{e.waiter} waits for {e.holder} at {e.text}" for e in cycle)
+        self._trans.abort(max(able, key=lambda name: (born[name], name)), f"deadlock: {told}")
 
 
 def _name(entry: Entry) -> Invocation | None:

@@ -20,6 +20,8 @@ CALLS = 300
 OBJECTS = f"""
 [objects.door]
 class = "tests.orb.test_crowded:Door"
+[objects.counter]
+class = "objects.counter:Counter"
 [serve]
 waiting = {MOST}
 """
@@ -92,6 +94,29 @@ def test_who_is_held_back_for_too_long_is_told(play):
             gate.set()
             await asyncio.gather(*calls)
             assert await c.nodes["n1"].gateway.room(0.2) > 0
+
+    play(act)
+
+
+def test_who_has_begun_a_transaction_can_end_it(play):
+    """Others may wait for what it holds: it would stay crowded."""
+
+    async def act(c):
+        async with c.client("n1", timeout=50.0) as ann, c.client("n1") as bob, c.client("n1") as eve:
+            async with asyncio.timeout(5), bob.transaction():
+                await bob.object("counter").increment()
+                calls = [ann.object("door").knock.submit() for _ in range(CALLS)]
+                while max(waiting(c)) <= MOST:
+                    await asyncio.sleep(0.01)
+                for _ in range(3):
+                    await bob.object("counter").increment()
+                await eve.object("counter").decrement.oneway()  # is taken, and then no more of hers
+                await asyncio.sleep(0.1)
+                with pytest.raises(DeadlineExceeded):
+                    await eve.object("counter").show.with_(timeout=0.3)()
+            gate.set()
+            await asyncio.gather(*calls)
+            assert await bob.object("counter").show() == 3
 
     play(act)
 
