@@ -1,10 +1,12 @@
 """What a replica remembers of requests that have a place: what is delivered, and the highest stamps by slot.
 
 Both are bounded. Delivered requests are ranges per origin; the stamps of the latest are kept one by one, older ones
-fold into one number. Highest stamps are kept by slot of the footprint and fold into one number, too. Too high a bound
-costs only a slow path (PROTOCOL §5.2).
+fold into one number. Highest stamps are kept by slot of the footprint, in two halves: the older one folds into one
+number when the newer one is full. Too high a bound costs only a slow path (PROTOCOL §5.2). All of it happens bit by
+bit: replicas deliver the same requests, so what takes long stops all of them at the same time.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable
 
 from framework.com.entry import LOWEST, Entry
@@ -22,8 +24,11 @@ class Past:
         self._base = base
         self.delivered: dict[Node, Ranges] = {}
         self._stamps: dict[Mark, Stamp] = {}
+        self._latest: deque[Mark] = deque()  # their keys, in the order in which they came
         self._stamps_floor = LOWEST
         self._top: dict[str, Stamp] = {}
+        self._older: dict[str, Stamp] = {}  # slots that have got nothing since
+        self._most = self._older_most = LOWEST  # of all in the two
         self._top_floor = LOWEST
 
     def is_delivered(self, mark: Mark) -> bool:
@@ -50,9 +55,11 @@ class Past:
     def deliver(self, mark: Mark, stamp: Stamp) -> None:
         self._of(mark[0]).add(mark[1])
         self._stamps[mark] = stamp
-        if len(self._stamps) > FOLD:
-            self._stamps_floor = max(self._stamps_floor, *self._stamps.values())
-            self._stamps.clear()
+        self._latest.append(mark)
+        if len(self._latest) > FOLD:
+            folded = self._stamps.pop(self._latest.popleft(), LOWEST)
+            if folded > self._stamps_floor:
+                self._stamps_floor = folded
 
     def stamp_of(self, mark: Mark) -> Stamp:
         """The stamp of a delivered request, or a higher one."""
@@ -65,9 +72,12 @@ class Past:
             have = top.get(slot)
             if have is None or have < stamp:
                 top[slot] = stamp
-        if len(top) > FOLD:
-            self._top_floor = max(self._top_floor, *top.values())
-            top.clear()
+        if stamp > self._most:
+            self._most = stamp
+        if 2 * len(top) > FOLD:
+            self._top_floor = max(self._top_floor, self._older_most)
+            self._older, self._older_most = top, self._most
+            self._top, self._most = {}, LOWEST
 
     def highest_conflicting(self, entry: Entry) -> Stamp:
         """The highest stamp of a conflicting request seen here, or a higher one."""
@@ -77,4 +87,9 @@ class Past:
             stamp = top.get(slot)
             if stamp is not None and stamp > bound:
                 bound = stamp
+        if self._older:
+            for slot in entry.meets:
+                stamp = self._older.get(slot)
+                if stamp is not None and stamp > bound:
+                    bound = stamp
         return bound
