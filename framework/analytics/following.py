@@ -22,19 +22,18 @@ class Answered(msgspec.Struct):
 
 def answered(
     tables: Tables,
-    answers: DataFrame,
+    ways: DataFrame,
     lanes: DataFrame,
     asked: DataFrame,
     begin: DataFrame,
     slack: float,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Answered:
-    """``asked`` and ``begin`` as near.met wants them, with names in ``begin`` as they are."""
+    """``asked`` and ``begin`` as near.met wants them, with names in ``begin`` as they are. ``ways``: flows.edges."""
     span, usual = _span(tables)
     rows = lanes.count() + 2 * tables.moves.count()
     how = near.cut(asked, rows, span, slack, _busiest(tables, span) if rows > near.MOST_ROWS else 1.0)
     here = near.is_near(how)
-    ways = flows.edges(tables, answers)
     things = [near.ways(ways, how), *_things(tables, lanes, how)]
     seeds = begin.where(here).withColumn("sid", near.name("sid"))
     met = near.met(asked.where(here), seeds, things, how).localCheckpoint()
@@ -50,13 +49,9 @@ def answered(
 def _things(tables: Tables, lanes: DataFrame, how: near.Cut) -> list[DataFrame]:
     if not tables.alone:
         return near.apart(*flows.heirs(tables, lanes, how.width), how)
-    rows = lanes.withColumn("takes", ~F.col("passed"))
-    gives = "end_i is not null and committed"
-    acted = flows.acted(tables)
-    changes = rows.withColumn("gives_at", F.when(F.expr(f"{gives} and not readonly"), F.col("end_at")))
-    reads = rows.where("readonly").join(acted, "sid", "left")
-    reads = reads.withColumn("gives_at", F.when(F.expr(f"{gives} and acted"), F.col("end_at"))).drop("acted")
-    return [*near.together(changes.where("not readonly"), how), *near.together(reads, how)]
+    gives = F.expr("end_i is not null and committed and (acted or not readonly)")
+    rows = lanes.withColumns({"takes": ~F.col("passed"), "gives_at": F.when(gives, F.col("end_at"))})
+    return near.together(rows, how)
 
 
 def _far(

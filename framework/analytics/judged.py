@@ -61,6 +61,8 @@ def own(tables: Tables) -> DataFrame:
         "told_at",
         "told_ok",
         "cancelled",
+        "acted_i",
+        "acted_at",
         "tran",
         F.col("dest_life").alias("life"),
         "agree_i",
