@@ -122,7 +122,8 @@ def _at_two_places(tables: Tables) -> DataFrame:
     number = spark.createDataFrame([(one.place, n) for n, one in enumerate(places)], "place string, p int")
     facts = tables.places.select("place", "final", "history", "fallen_back").join(F.broadcast(number), "place")
     done = whole.lost(histories(tables), tables).where("not lost").join(F.broadcast(facts), "place")
-    done = done.where("not fallen_back").withColumn("call", name("act"))
+    asking = F.broadcast(tables.conflicts.select("object", "method").distinct())  # others have an order with nobody
+    done = done.where("not fallen_back").join(asking, ["object", "method"], "left_semi").withColumn("call", name("act"))
     gone = any(not one.final for one in places)
     done = done.withColumn("asked", F.when(F.col("readonly") | F.lit(gone), F.col("sent_to")))
     kept = ["p", "order", "final", "readonly", "asked", "history"]

@@ -16,7 +16,7 @@ def elsewhere(tables: Tables) -> DataFrame:
     )  # fmt: skip
     done_i = F.when(F.col("adopted"), F.lit(0)).otherwise(F.col("start_i")).alias("done_i")
     other = histories(tables).select("place", "invocation", done_i, *_done(F.col("adopted")))
-    return sent.join(other, ["place", "invocation"], "left")
+    return sent.join(other, ["invocation", "place"], "left")
 
 
 def late_copies(rows: DataFrame) -> bool:

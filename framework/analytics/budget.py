@@ -53,7 +53,7 @@ def parts(tables: Tables, answers: DataFrame, clients: DataFrame | None) -> Data
         }
     rows = rows.withColumns(made)
     named = [F.col(p) if p in made else F.lit(None).cast("double").alias(p) for p in PARTS]
-    rows = rows.select("act", "object", "method", "transmission", "receipt", "way", "place", *named)
+    rows = rows.select("act", "object", "method", "way", *named)
     negative = sum((F.when(F.col(p) < _TINY, 1).otherwise(0) for p in PARTS), F.lit(0))
     rows = rows.withColumn("negative", negative)
     return rows.withColumns({p: F.when(F.col(p) >= _TINY, F.greatest(F.col(p), F.lit(0.0))) for p in PARTS})

@@ -111,7 +111,7 @@ def neighbours(came: DataFrame, conflicts: DataFrame, slack: float) -> DataFrame
     key = F.when(F.col("follow"), F.xxhash64(F.lit("next"), "node", "life", "pos", "sub")).alias("key")
     # of the others nobody asks more than whether they conflict
     asked = [F.when(F.col("follow"), F.col(c)).alias(c) for c in _FOLLOWED]
-    return rows.select(key, "root", "conflict", "follow", *asked)
+    return rows.select(key, "node", "root", "conflict", "follow", *asked)
 
 
 def sampled(pairs: DataFrame, most: int = MOST_FOLLOWED) -> tuple[DataFrame, float]:

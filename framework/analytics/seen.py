@@ -23,9 +23,9 @@ class Seen(msgspec.Struct, frozen=True):
 def look(moves: DataFrame, performed: DataFrame) -> Seen:
     of_moves = {
         "stray": F.col("sent_i").isNull(),
-        "late_copy": _odd_copy(),
+        "late_copy": F.col("odd_copy"),
         "undone": F.col("end_i").isNotNull() & ~F.col("committed") & ~F.col("readonly"),
-        "renamed": F.col("start_i").isNotNull() & F.col("sent_i").isNotNull() & ~_same("invocation", "sent_invocation"),
+        "renamed": F.col("renamed"),
     }
     of_performed = {"again": F.col("nth") > 1, "wild": _wild()}
     return Seen(**_any(moves, of_moves), **_any(performed, of_performed))
@@ -42,8 +42,13 @@ def _same(a: str, b: str) -> Column:
     return F.col(a).eqNullSafe(F.col(b))
 
 
-def _odd_copy() -> Column:
-    """As far as its request says; where that was not performed: answers.elsewhere."""
+def renamed() -> Column:
+    there = F.col("start_i").isNotNull() & F.col("sent_i").isNotNull()
+    return there & ~_same("invocation", "sent_invocation")
+
+
+def odd_copy() -> Column:
+    """A request, with copies as far as it says itself; where it was not performed: answers.elsewhere."""
     named = _same("copy_of", "copy_of_too") & (F.col("copy_of") == F.xxhash64("sent_invocation"))
     fine = (F.col("copies") == 1) & F.col("sent_i").isNotNull() & named
     fine &= F.col("start_i").isNull() | (F.col("start_i") <= F.col("copy_i"))

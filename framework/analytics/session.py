@@ -71,6 +71,9 @@ def settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "16",
         "spark.sql.codegen.cache.maxEntries": "1000",
         "spark.sql.parquet.compression.codec": "zstd",
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",  # percentiles of so many groups: 100 MB
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+        "spark.shuffle.checksum.enabled": "false",  # from this machine's disk to itself
         "spark.sql.ansi.enabled": "false",  # a field that is not there is null, not the end of the job
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),

@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from framework.analytics.judged import VIOLATION, histories, none, own, violation
-from framework.analytics.tables import Tables
+from framework.analytics.tables import Tables, few
 
 
 def before_a_state(tables: Tables) -> DataFrame:
@@ -50,10 +50,15 @@ def halves(tables: Tables) -> DataFrame:
         return none(tables, *VIOLATION)
     final = F.broadcast(tables.places.where("final and not fallen_back").select("place"))
     done = histories(tables).where("end_i is not null and not readonly").join(final, "place", "left_semi")
-    ends = done.groupBy("object", "invocation").agg(
-        F.max(F.when(F.col("committed"), F.col("place"))).alias("yes"),
-        F.max(F.when(~F.col("committed"), F.col("place"))).alias("place"),
-        F.max(F.when(~F.col("committed"), F.col("node"))).alias("node"),
+    aborted = few(done.where("not committed").select("invocation", "object").distinct())
+    ends = (
+        done.join(aborted, ["invocation", "object"], "left_semi")
+        .groupBy("invocation", "object")
+        .agg(
+            F.max(F.when(F.col("committed"), F.col("place"))).alias("yes"),
+            F.max(F.when(~F.col("committed"), F.col("place"))).alias("place"),
+            F.max(F.when(~F.col("committed"), F.col("node"))).alias("node"),
+        )
     )
     text = F.concat(F.col("invocation"), F.lit(" committed at "), "yes", F.lit(" and aborted at "), "place")
     return ends.where("yes is not null and place is not null").select(*violation("A7", text))

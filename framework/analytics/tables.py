@@ -7,6 +7,8 @@ group): what was sent there, and what happened to it there. A row without ``sent
 is an end, or the sending, of an instance that nobody started.
 ``sends``, ``receipts``: what callers did.
 
+Keys begin with what differs most: Spark sorts by the first bytes of the first of them as long as these differ.
+
 All keep ``i``, the number of the record in its file: the order of things at one node, which no clock can change.
 """
 
@@ -24,6 +26,9 @@ from framework.analytics.groups import Lives
 from framework.analytics.reading import Run
 from framework.analytics.seen import Seen
 
+_NEEDLESS = (
+    "parquet.column.statistics.enabled", "parquet.size.statistics.enabled", "parquet.page.write-checksum.enabled",
+)  # fmt: skip
 FEW = 300_000  # rows of a few names and numbers: some 30 MB
 TRAN = "tran"  # the object that knows the outcome of transactions
 
@@ -59,8 +64,8 @@ def make(spark: SparkSession, run: Run, lives: Lives, directory: Path | None = N
     raw = {"performed": partial(_performed, events), "sends": partial(_sends, events)}
     raw["receipts"] = partial(_receipts, events)
     found = at_once(spark, {name: partial(kept, name, frame) for name, frame in raw.items()})
-    performed, sends = found["performed"], found["sends"]
-    moves = kept("moves", lambda: _moves(requests(sends, lives), performed, _steps(events)))
+    performed, sends = _counted(found["performed"]), found["sends"]
+    moves = kept("moves", lambda: _moves(requests(sends, lives), performed, _steps(events), lives))
     return Tables(
         moves=moves,
         performed=performed,
@@ -75,15 +80,16 @@ def make(spark: SparkSession, run: Run, lives: Lives, directory: Path | None = N
         conflicts=conflicts(spark, run),
         alone=not any(place.segments for place in lives.places()),
         later=any(place.life[1] > 1 for place in lives.places()),
-        whole=any(place.object == TRAN for place in lives.places()),
+        whole=_whole(lives),
         seen=seen.look(moves, performed),
     )
 
 
 def store(spark: SparkSession, frame: DataFrame, path: Path) -> DataFrame:
     """The same rows, written once and read from there. Most columns have a value of their own in each row: a writer
-    that looks for repeated ones gives up soon."""
+    that looks for repeated ones gives up soon. Nobody asks these files for bounds and sums."""
     small = {"compression": "lz4", "parquet.dictionary.page.size": str(1 << 16)}
+    small |= dict.fromkeys(_NEEDLESS, "false")
     frame.write.mode("overwrite").options(**small).parquet(str(path))
     return spark.read.schema(frame.schema).parquet(str(path))
 
@@ -136,7 +142,7 @@ def _performed(events: DataFrame) -> DataFrame:
         F.col("i").alias("start_i"),
         F.col("at").alias("start_at"),
     )
-    return _counted(starts).join(_ended(events), ["node", "life", "sid"], "full")
+    return starts.join(_ended(events), ["sid", "node", "life"], "full")
 
 
 def _ended(events: DataFrame) -> DataFrame:
@@ -149,7 +155,7 @@ def _ended(events: DataFrame) -> DataFrame:
         return F.min(here) if column == "i" else F.min_by(F.when(F.col("event") == event, F.col(column)), here)
 
     end = F.when(F.col("event") == "end", F.col("i"))
-    ends = rows.groupBy("node", "life", "sid").agg(
+    ends = rows.groupBy("sid", "node", "life").agg(
         of("end", "i").alias("end_i"), of("end", "at").alias("end_at"), of("end", "committed").alias("committed"),
         of("prepare", "i").alias("held_i"), of("prepare", "at").alias("held_at"),
         of("prepare", "committed").alias("held_ok"), of("send", "i").alias("acted_i"),
@@ -159,16 +165,17 @@ def _ended(events: DataFrame) -> DataFrame:
     return ends.withColumns({f"told_{n}": F.coalesce(*pair) for n, pair in told.items()}).drop("held_at", "held_ok")
 
 
-def _counted(starts: DataFrame) -> DataFrame:
+def _counted(performed: DataFrame) -> DataFrame:
     """With ``nth``. Hardly any call is performed again: only those are sorted, and mostly there is none."""
     key = ["place", "invocation"]
+    starts = performed.where("start_i is not null")
     if starts.groupBy(F.xxhash64(*key)).count().where("count > 1").isEmpty():
-        return starts.withColumn("nth", F.lit(1))
+        return performed.withColumn("nth", F.lit(1))
     several = starts.groupBy(*key).count().where("count > 1").select(*key)
     nth = F.row_number().over(Window.partitionBy(*key).orderBy("start_i"))
     again = starts.join(several, key, "left_semi").withColumn("nth", nth)
     later = F.broadcast(again.where("nth > 1").select("node", "life", "start_i", "nth"))
-    counted = starts.join(later, ["node", "life", "start_i"], "left")
+    counted = performed.join(later, ["node", "life", "start_i"], "left")
     return counted.withColumn("nth", F.coalesce("nth", F.lit(1)))
 
 
@@ -226,7 +233,7 @@ def requests(sends: DataFrame, lives: Lives) -> DataFrame:
         F.col("dest_node"), "dest_life",
         invocation.alias("sent_invocation"), F.col("invocation").alias("act"), F.col("sid").alias("sender"),
         F.col("node").alias("origin"), F.col("life").alias("origin_life"), F.col("i").alias("sent_i"),
-        F.col("at").alias("sent_at"), F.col("view").alias("sent_view"), "transmission", "receipt", "entries",
+        F.col("at").alias("sent_at"), F.col("view").alias("sent_view"), "entries",
         F.col("footprint.method").alias("sent_method"),
         F.col("footprint.keys").alias("sent_keys"), F.col("footprint.readonly").alias("sent_readonly"),
         F.array_contains("waived", F.col("dest_replica")).alias("is_waived"), "sent_to", "tran",
@@ -252,7 +259,7 @@ def _there(sent: DataFrame, performed: DataFrame, steps: DataFrame) -> DataFrame
     full join brings Spark does not take for being in order, and would sort it again."""
     keys = sent.select("place", "group").unionByName(performed.select("place", "group"))
     rows = steps.unionByName(keys, allowMissingColumns=True)
-    return rows.groupBy("place", "group").agg(
+    return rows.groupBy("group", "place").agg(
         *[F.min(c).alias(c) for c in ("arrive_at", "propose_at", "agree_i", "agree_at", "copy_i")],
         F.count("copy_i").alias("copies"),
         F.min("copy_of").alias("copy_of"),
@@ -260,10 +267,29 @@ def _there(sent: DataFrame, performed: DataFrame, steps: DataFrame) -> DataFrame
     )
 
 
-def _moves(sent: DataFrame, performed: DataFrame, steps: DataFrame) -> DataFrame:
-    started = performed.where("nth = 1").select(
+def _moves(sent: DataFrame, performed: DataFrame, steps: DataFrame, lives: Lives) -> DataFrame:
+    """What nobody asks for is not written: where else a request went matters for reads and if lives have ended, what
+    it was sent as only where it may wait for a transaction."""
+    started = performed.where("nth = 1 and start_i is not null").select(
         "place", "group", "invocation", "sid", "view", "method", "keys", "readonly", "way", "start_i", "start_at",
         "end_i", "end_at", "committed", "held_i", "told_i", "told_at", "told_ok", "cancelled", "acted_i", "acted_at",
     )  # fmt: skip
+    if not _whole(lives):
+        sent = sent.drop("sent_method", "sent_keys")
     there = _there(sent, started, steps)
-    return there.join(sent, ["place", "group"], "left").join(started, ["place", "group"], "left")
+    rows = there.join(sent, ["group", "place"], "left").join(started, ["group", "place"], "left")
+    ended = F.lit(not all(place.final for place in lives.places()))
+    asked = F.coalesce("readonly", F.lit(False)) | F.coalesce("sent_readonly", F.lit(False)) | ended
+    rows = rows.withColumns(
+        {
+            "sent_to": F.when(asked, F.col("sent_to")),
+            "odd_copy": seen.odd_copy(),
+            "renamed": seen.renamed(),
+            "invocation": F.when(F.col("sent_i").isNull(), F.col("invocation")),  # else sent_invocation is asked for
+        }
+    )
+    return rows.drop("copies", "copy_of", "copy_of_too")
+
+
+def _whole(lives: Lives) -> bool:
+    return any(place.object == TRAN for place in lives.places())

@@ -50,7 +50,8 @@ def stage(spark: SparkSession, tables: Tables, directory: Path) -> tuple[Tables,
         tables = msgspec.structs.replace(tables, history=store(spark, histories(tables), directory / "history"))
 
     def met() -> tuple[DataFrame, DataFrame]:
-        kept = store(spark, performed(tables), directory / "lanes")
+        # to make them again is less than to write and read them, unless transactions have to be looked up
+        kept = store(spark, performed(tables), directory / "lanes") if tables.whole else performed(tables)
         return kept, store(spark, crowd.crowded(tables, kept), directory / "met")
 
     def told() -> tuple[DataFrame, DataFrame]:
