@@ -30,8 +30,8 @@ def answered(
     tell: Callable[[str], None] = lambda _: None,
 ) -> Answered:
     """``asked`` and ``begin`` as near.met wants them, with names in ``begin`` as they are. ``ways``: flows.edges."""
-    span, usual = _span(tables)
-    rows = lanes.count() + 2 * tables.moves.count()
+    span, usual, many = _span(tables)
+    rows = lanes.count() + 2 * many
     how = near.cut(asked, rows, span, slack, _busiest(tables, span) if rows > near.MOST_ROWS else 1.0)
     here = near.is_near(how)
     things = [near.ways(ways, how), *_things(tables, lanes, how)]
@@ -80,10 +80,11 @@ def _busiest(tables: Tables, span: float) -> float:
     return found[0] / found[1] if found is not None and found[1] else 1.0
 
 
-def _span(tables: Tables) -> tuple[float, float]:
-    """From the first to the last start, and how long a request usually takes."""
+def _span(tables: Tables) -> tuple[float, float, int]:
+    """From the first to the last start, how long a request usually takes, and how many there are."""
     found = tables.moves.select(
-        F.max("start_at") - F.min("start_at"), F.avg(F.col("start_at") - F.col("sent_at"))
+        F.max("start_at") - F.min("start_at"), F.avg(F.col("start_at") - F.col("sent_at")), F.count("*")
     ).first()
-    span, usual = (float(x or 0.0) for x in found) if found is not None else (0.0, 0.0)
-    return span, usual
+    if found is None:
+        return 0.0, 0.0, 0
+    return float(found[0] or 0.0), float(found[1] or 0.0), found[2]

@@ -128,8 +128,6 @@ def _performed(events: DataFrame) -> DataFrame:
         _place(),
         "node",
         "life",
-        "replica",
-        F.substring_index("replica", "@", 1).alias("object"),
         "group",
         "invocation",
         "sid",
