@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from framework.analytics import budget, clocks, compare, groups, latency, ratio, reading, tables, verdict
 from framework.analytics.at_once import at_once
+from framework.analytics.judged import is_none
 from framework.analytics.pieces import Note
 from framework.analytics.reading import Run
 from framework.analytics.session import fit
@@ -250,7 +251,9 @@ def _heat(work: _Work, staged: verdict.Stage, scratch: Path) -> None:
 
 
 def _judge(work: _Work, rule: verdict.Rule, path: Path) -> DataFrame:
-    return tables.store(work.spark, rule(), path)
+    """What a rule says, made once."""
+    found = rule()
+    return found if is_none(found) else tables.store(work.spark, found, path)
 
 
 def _follow(
@@ -265,7 +268,7 @@ def _follow(
         )
     labels = None if run.clients is None else ratio.labels(run.clients)
     work.keep_all({"ratio": ratio.shares(done.pairs, labels), "imposed": ratio.imposed(made)})
-    return tables.store(work.spark, done.broken, scratch / "violations" / "A2")
+    return _judge(work, lambda: done.broken, scratch / "violations" / "A2")
 
 
 def _violations(work: _Work, parts: list[DataFrame]) -> None:
