@@ -62,6 +62,7 @@ class Event(msgspec.Struct):
     pause_ms: float  # of the worst client, from the beginning of the event to some time after its end
     pause_all_ms: float  # no client got an answer
     pause_ms_of_clients: list[float]
+    pause_at_s: float  # when that of the worst client began, since the beginning of the event
     errors: int
     recovered_after_s: float | None
 
@@ -238,10 +239,11 @@ class _Stage:
             victim=self._victim,
             took_s=round(took, 2),
             median_ms=ms(middle(earlier)),
-            steady_pause_ms=ms(max(quietly)),
-            pause_ms=ms(max(each)),
-            pause_all_ms=ms(pause(acks, start, end, min(still.values(), default=inf))),
-            pause_ms_of_clients=[ms(p) for p in each],
+            steady_pause_ms=ms(max(quietly).seconds),
+            pause_ms=ms(max(each).seconds),
+            pause_all_ms=ms(pause(acks, start, end, min(still.values(), default=inf)).seconds),
+            pause_ms_of_clients=[ms(gap.seconds) for gap in each],
+            pause_at_s=round(max(each).began - start, 3),
             errors=len(load.errors) - errors,
             recovered_after_s=_rounded(recovered([a.at for a in acks], start, end, rate)),
         )

@@ -114,23 +114,32 @@ def capacity(submits: Sequence[Submit], in_flight: int, seconds: float) -> float
     return 0.0 if measured.error else measured.calls / measured.seconds
 
 
-def pause(acks: Sequence[Ack], start: float, end: float, still: float = inf) -> float:
+class Gap(NamedTuple):
+    seconds: float
+    began: float
+
+
+def pause(acks: Sequence[Ack], start: float, end: float, still: float = inf) -> Gap:
     """The longest time without an answer in which a call waited, from the last answer before ``start`` up to ``end``.
     Answers that came later tell who waited then; ``still``: since when one waits that has not been answered at all."""
-    longest, then, waits = 0.0, end, still
+    longest, then, waits = Gap(0.0, start), end, still
     for ack in reversed(acks):
         if ack.at < end:
-            longest = max(longest, then - max(ack.at, waits))
+            longest = max(longest, _gap(max(ack.at, waits), then))
             then = ack.at
             if ack.at <= start:
                 return longest
         waits = min(waits, ack.at - ack.took)
-    return max(longest, then - max(start, waits))
+    return max(longest, _gap(max(start, waits), then))
+
+
+def _gap(began: float, ended: float) -> Gap:
+    return Gap(ended - began, began)
 
 
 def pauses(
     acks: Sequence[Ack], clients: int, start: float, end: float, still: Mapping[int, float] = MappingProxyType({})
-) -> list[float]:
+) -> list[Gap]:
     """For each client by itself."""
     return [pause([a for a in acks if a.client == c], start, end, still.get(c, inf)) for c in range(clients)]
 

@@ -146,10 +146,15 @@ class Gateway:
         for service in services:
             await self._health.set(service, word)
 
+    def part(self) -> None:
+        """Say that it stops soon. Who watches the health may be slow to hear of it: nobody waits for that."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._health.enter_graceful_shutdown())
+
     def drain(self) -> None:
-        """No more Invokes. Who watches the health may be slow to hear of it: nobody waits for that."""
+        """No more Invokes."""
+        self.part()
         self.draining = True
-        self._closing = asyncio.ensure_future(self._health.enter_graceful_shutdown())
 
     def close(self) -> None:
         self._closed = True

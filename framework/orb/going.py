@@ -1,4 +1,4 @@
-"""A node goes: first it ends what it has begun, then it leaves the group in order."""
+"""A node goes: clients find another home, it ends what it has begun, then it leaves the group in order."""
 
 import asyncio
 import logging
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK = 0.02
+MOVING = 0.3  # seconds that clients have to find another home
 GRACE = 0.3  # seconds for what others do here, when a node is about to leave
 LEAVING = 2.0  # seconds that others have to let it go
 LINGER = 0.2  # seconds in which those who stay hear of what was decided
@@ -21,6 +22,7 @@ LINGER = 0.2  # seconds in which those who stay hear of what was decided
 async def drain(node: "Node") -> None:
     """Take no more calls; return when those in flight are answered and nothing is running or waiting here. One that may
     leave does not wait for what others go on doing here."""
+    await _part(node)
     node.sessions.draining = True
     node.comparing.stop()
     node.gateway.drain()
@@ -34,6 +36,15 @@ async def drain(node: "Node") -> None:
         elif loop.time() > until:
             return
         await asyncio.sleep(LOOK)
+
+
+async def _part(node: "Node") -> None:
+    """Calls are taken until their clients have gone elsewhere: no call waits for that. Who has nowhere to go stays."""
+    node.gateway.part()
+    loop = asyncio.get_running_loop()
+    until = loop.time() + MOVING
+    while node.failed is None and node.sessions.part() and len(node.config.addresses) > 1 and loop.time() < until:
+        await asyncio.sleep(LOOK / 4)
 
 
 def _may_go(node: "Node") -> bool:

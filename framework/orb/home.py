@@ -27,23 +27,20 @@ from framework.errors import (
 )
 from framework.net.pace import Pace
 from framework.net.security import OPEN, Credentials, distrust, hint, refusal
-from framework.net.wire.orb_pb2 import Packet
-from framework.net.wire.orb_pb2_grpc import SessionStub
 from framework.orb.calling import Calling
 from framework.orb.messages import (
     Answer,
     Bye,
-    Hello,
+    Going,
     Left,
     Look,
     Ping,
     Refused,
     ToClient,
     Told,
-    Welcome,
-    encode,
     to_client,
 )
+from framework.orb.opening import Closer, NotOpened, Opened, detail, open_session
 from framework.orb.outcome import Outcome, is_outdated, named
 from framework.orb.packets import packets
 
@@ -75,6 +72,9 @@ class Home(Calling):
         self._heard_at = 0.0  # something came from the home node
         self._pinged_at: float | None = None  # it was asked whether it is there, and nothing came since
         self._pace = Pace()
+        self._turn = cycle(addresses)
+        self._preparing: asyncio.Task[Opened | None] | None = None  # the next home, while this one is about to stop
+        self._closer = Closer()
         self._keeping = asyncio.ensure_future(self._keep())
         self._sweeping = asyncio.ensure_future(self._sweep())
 
@@ -117,6 +117,7 @@ class Home(Calling):
         self._keeping.cancel()
         self._sweeping.cancel()
         await asyncio.wait((self._keeping,), timeout=1.0)
+        await self._closer.wait(self._preparing)
         with self._mutex:
             calls, self._calls = self._calls, {}
         for pending in calls.values():
@@ -169,38 +170,67 @@ class Home(Calling):
 
     async def _keep(self) -> None:
         """One home after the other, for as long as the client lives."""
-        addresses = cycle(self._addresses)
-
-        async def one() -> None:
-            if not self._closed:
-                await self._one_home(next(addresses))
-
         wait = wait_random_exponential(multiplier=0.02, max=1.0)
         while not self._closed and self._denied is None:
-            await AsyncRetrying(wait=wait, retry=retry_if_exception_type(NotReached))(one)
+            await AsyncRetrying(wait=wait, retry=retry_if_exception_type(NotReached))(self._one_home)
             await asyncio.sleep(0)
 
-    async def _one_home(self, address: str) -> None:
-        async with self._credentials.channel(address) as channel:
-            stream = SessionStub(channel).Open(metadata=self._credentials.metadata)
-            try:
-                async with asyncio.timeout(FIRST_ANSWER):
-                    await stream.write(Packet(messages=[encode(Hello(self.client))]))
-                    packet = await stream.read()
-                welcome = to_client(packet.messages[0]) if packet is not grpc.aio.EOF else None
-                if not isinstance(welcome, Welcome):
-                    raise NotReached(f"{address} does not say Welcome")
-            except (grpc.aio.AioRpcError, TimeoutError, BadMessage, asyncio.InvalidStateError, NotReached) as error:
-                self._why = f"{address}: {_detail(error)}{hint(_detail(error), self._credentials.tls)}"
-                if self._refused_by(address, error):
-                    return
-                raise NotReached(self._why) from None
-            self._max_message, self._distrusted = welcome.max_message, 0
-            if welcome.why:
-                self._why = f"{address}: {welcome.why}"
-                await self._read_stale(stream)
+    async def _one_home(self) -> None:
+        if self._closed:
+            return
+        opened = await self._prepared() or await self._opened()
+        if opened is None:
+            return
+        try:
+            if opened.why:
+                self._why = f"{opened.address}: {opened.why}"
+                await self._read_stale(opened.stream)
                 raise NotReached(self._why)
-            await self._live(stream, welcome.node)
+            await self._live(opened.stream, opened.node)
+        finally:
+            self._closer.close(opened.channel)  # the next home need not wait for that
+
+    async def _opened(self) -> Opened | None:
+        """None: no node will ever let us in."""
+        address = next(self._turn)
+        try:
+            opened = await open_session(self._credentials, address, self.client, FIRST_ANSWER)
+        except NotOpened as fault:
+            self._why = f"{address}: {fault}{hint(str(fault), self._credentials.tls)}"
+            if self._refused_by(address, fault.error):
+                return None
+            raise NotReached(self._why) from None
+        self._max_message, self._distrusted = opened.max_message, 0
+        return opened
+
+    # a home that is about to stop
+
+    def _going(self, why: str) -> None:
+        if self._preparing is None and len(self._addresses) > 1:
+            self._preparing = asyncio.ensure_future(self._prepare(why))
+
+    async def _prepare(self, why: str) -> Opened | None:
+        """The next home is there before this one is left: so nobody waits. None: no other node takes calls now."""
+        for _ in self._addresses[1:]:
+            try:
+                opened = await open_session(self._credentials, next(self._turn), self.client, FIRST_ANSWER)
+            except NotOpened:
+                continue
+            if not opened.why:
+                self._why = why
+                self._move.set()
+                return opened
+            self._closer.close(opened.channel)
+        return None
+
+    async def _prepared(self) -> Opened | None:
+        if self._preparing is None:
+            return None
+        opened = await self._preparing
+        self._preparing = None
+        if opened is not None:
+            self._max_message, self._distrusted = opened.max_message, 0
+        return opened
 
     async def _read_stale(self, stream: Any) -> None:
         """A node that takes no calls now reads what may be stale. What it does not answer, another one may."""
@@ -227,12 +257,12 @@ class Home(Calling):
                         else:
                             self._take(message)
         except (grpc.aio.AioRpcError, TimeoutError, BadMessage, asyncio.InvalidStateError) as error:
-            log.info("no stale read: %s", _detail(error))
+            log.info("no stale read: %s", detail(error))
 
     def _refused_by(self, address: str, error: BaseException) -> bool:
         """A node does not let us in, or none is what it should be: then it is no use to go on trying."""
         denied = refusal(error)
-        distrusted = distrust(_detail(error))
+        distrusted = distrust(detail(error))
         self._distrusted = self._distrusted + 1 if distrusted else 0
         if denied is None and self._distrusted >= len(self._addresses):
             denied = Unauthenticated(f"{address}: {distrusted}")
@@ -265,7 +295,7 @@ class Home(Calling):
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             error = next((t.exception() for t in tasks if t in done and t.exception()), None)
             if error is not None or not self._move.is_set():
-                self._why = f"{node}: {_detail(error) if error else 'the stream was closed'}"
+                self._why = f"{node}: {detail(error) if error else 'the stream was closed'}"
             log.info("home node %s is lost: %s", node, self._why)
             unreadable = await _unreadable(stream, error)
         finally:
@@ -322,6 +352,8 @@ class Home(Calling):
             self._left(message.number)
         elif isinstance(message, Refused):
             self._refused(message)
+        elif isinstance(message, Going):
+            self._going(message.why)
         elif isinstance(message, Told):
             future = self._looks.pop(message.number, None)
             if future is not None and not future.done():
@@ -343,8 +375,3 @@ async def _unreadable(stream: Any, error: BaseException | None) -> bool:
     if stream.done() and await stream.code() is grpc.StatusCode.INVALID_ARGUMENT:
         return True
     return error is not None and not isinstance(error, grpc.aio.AioRpcError | asyncio.InvalidStateError)
-
-
-def _detail(error: BaseException) -> str:
-    details = getattr(error, "details", None)
-    return str(details() if callable(details) else "") or str(error) or type(error).__name__

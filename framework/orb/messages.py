@@ -142,8 +142,15 @@ class Left(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=5):
     session: Session
 
 
+class Going(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=6):
+    """The node is about to stop. It takes calls a little longer: a client with another node to go to opens that one
+    first, and nobody waits."""
+
+    why: str
+
+
 ToNode = Hello | Call | Collect | Look | Bye | Cancel | Change | Ping
-ToClient = Welcome | Answer | Refused | Told | Left
+ToClient = Welcome | Answer | Refused | Told | Left | Going
 
 encode = msgspec.msgpack.Encoder().encode
 _to_node: msgspec.msgpack.Decoder[ToNode] = msgspec.msgpack.Decoder(ToNode)

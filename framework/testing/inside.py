@@ -62,7 +62,7 @@ class NodeInside:
 
     def ask_to_stop(self, leave: bool) -> None:
         self._leave = leave
-        self._node.sessions.draining = True
+        self._node.sessions.parting = True
 
     def wait_stopped(self) -> None:
         self.alive = False

@@ -11,7 +11,7 @@ import pytest
 from hypothesis.strategies import integers
 
 from framework.bench.membership import EVENTS, RATIOS, Event, Run, ratios
-from framework.bench.steady import Ack, Steady, capacity, middle, pause, pauses, recovered
+from framework.bench.steady import Ack, Gap, Steady, capacity, middle, pause, pauses, recovered
 from framework.bench.vault import Vault
 from framework.testing import check_conflicts
 from tests.cli.run_obo import COMMAND, obo, surroundings
@@ -82,23 +82,31 @@ def test_the_vault_declares_its_conflicts_truly() -> None:
 # what is made of what was measured
 
 
+def seconds(gaps: list[Gap]) -> list[float]:
+    return [gap.seconds for gap in gaps]
+
+
 def test_a_pause_is_the_longest_time_without_an_answer() -> None:
     acks = [Ack(0.9, 0, 0.9), Ack(1.5, 1, 1.5), Ack(1.7, 0, 1.7), Ack(3.0, 1, 3.0)]
-    assert pause(acks, 1.0, 3.2) == pytest.approx(1.3)
-    assert pauses(acks, 2, 1.0, 3.2) == pytest.approx([0.8, 1.5]), "client 0 waits for nothing any more"
-    assert pauses(acks, 2, 1.0, 3.2, {0: 0.5}) == pytest.approx([1.5, 1.5])
-    assert pauses(acks[:1], 2, 1.0, 3.0, {0: 0.0, 1: 0.0}) == pytest.approx([2.1, 2.0]), "nothing came: up to the end"
+    assert pause(acks, 1.0, 3.2) == pytest.approx((1.3, 1.7))
+    assert seconds(pauses(acks, 2, 1.0, 3.2)) == pytest.approx([0.8, 1.5]), "client 0 waits for nothing any more"
+    assert seconds(pauses(acks, 2, 1.0, 3.2, {0: 0.5})) == pytest.approx([1.5, 1.5])
+    assert seconds(pauses(acks[:1], 2, 1.0, 3.0, {0: 0.0, 1: 0.0})) == pytest.approx([2.1, 2.0]), (
+        "nothing came: up to the end"
+    )
 
 
 def test_who_does_not_wait_has_no_pause() -> None:
     """Calls are due at 1, 2 and 3, and the second takes long: the time from one to the next is none."""
     acks = [Ack(1.01, 0, 0.01), Ack(2.4, 0, 0.4), Ack(3.02, 0, 0.02)]
-    assert pause(acks, 1.0, 3.5) == pytest.approx(0.4)
-    assert pause(acks, 1.0, 2.3) == pytest.approx(0.3), "what is answered after the end was waited for before it"
-    assert pause(acks, 2.9, 3.5) == pytest.approx(0.02)
-    assert pause(acks, 1.0, 3.5, still=3.03) == pytest.approx(0.47)
+    assert pause(acks, 1.0, 3.5).seconds == pytest.approx(0.4)
+    assert pause(acks, 1.0, 2.3).seconds == pytest.approx(0.3), (
+        "what is answered after the end was waited for before it"
+    )
+    assert pause(acks, 2.9, 3.5).seconds == pytest.approx(0.02)
+    assert pause(acks, 1.0, 3.5, still=3.03).seconds == pytest.approx(0.47)
     late = [Ack(1.0, 0, 0.0), Ack(1.6, 0, 0.1), Ack(1.9, 0, 0.9)]
-    assert pause(late, 0.5, 2.0) == pytest.approx(0.6), "another one waited, too, and was answered later"
+    assert pause(late, 0.5, 2.0).seconds == pytest.approx(0.6), "another one waited, too, and was answered later"
 
 
 def test_it_has_recovered_when_nine_tenths_are_there_for_two_windows() -> None:
@@ -141,7 +149,7 @@ def test_a_call_that_fails_leaves_no_capacity() -> None:
 
 
 def _event(name: str, pause_ms: float, after: float | None = 0.5) -> Event:
-    return Event(3, name, "n1", 1.0, 2.0, 1.0, pause_ms, 1.0, [pause_ms], 0, after)
+    return Event(3, name, "n1", 1.0, 2.0, 1.0, pause_ms, 1.0, [pause_ms], 0.1, 0, after)
 
 
 def test_ratios_are_those_of_the_worst_event() -> None:

@@ -11,7 +11,7 @@ from framework import Object, method
 from framework.errors import DeadlineExceeded, ResourceExhausted
 from framework.ids import Replica
 from framework.orb import calling
-from framework.orb.sessions import AT_ONCE
+from framework.orb.served import AT_ONCE
 
 from .cluster import cluster
 

@@ -8,9 +8,11 @@ import grpc.aio
 import pytest
 
 from framework.com.events import Session
+from framework.errors import Unavailable
 from framework.net.wire.orb_pb2 import Packet
 from framework.net.wire.orb_pb2_grpc import SessionStub
 from framework.orb.calling import Pending
+from framework.orb.going import MOVING
 from framework.orb.home import SILENT, SLOWEST, Home
 from framework.orb.messages import Act, Ask, Call, Hello, Refused, Welcome, encode, to_client
 from objects.counter import Counter
@@ -50,6 +52,68 @@ def test_a_client_moves_on_and_takes_its_context_along(ports, tmp_path):
             await asyncio.gather(*work)
             assert orb.home == "n2"
             assert await counter.show() == 60
+
+    asyncio.run(run())
+
+
+def test_clients_find_another_home_before_their_node_takes_no_more_calls(ports, tmp_path, monkeypatch):
+    """Make before break: no call is refused, so none waits for a new connection. One in the middle of a transaction,
+    which is bound to its node, ends it first."""
+    refused = []
+    monkeypatch.setattr(Home, "_refused", lambda self, message: refused.append(message))
+
+    async def run():
+        async with (
+            cluster(ports(3), tmp_path) as c,
+            asyncio.timeout(20),
+            c.client("n1", "n2") as ann,
+            c.client("n1", "n3") as bob,
+        ):
+            counter = ann.object(Counter, "counter")
+            await counter.increment(1)
+            called = 3
+            async with bob.transaction():
+                await bob.object(Counter, "counter").increment(1)
+                draining = asyncio.ensure_future(c.nodes["n1"].drain())
+                while ann.home == "n1":
+                    await asyncio.gather(*(counter.increment.submit(1) for _ in range(5)))
+                    called += 5
+                assert bob.home == "n1"
+                await bob.object(Counter, "counter").increment(1)
+            await draining
+            assert (ann.home, bob.home) == ("n2", "n3")
+            assert await counter.show() == called
+
+    asyncio.run(run())
+    assert refused == []
+
+
+def test_a_client_with_nowhere_to_go_stays_until_its_node_stops(ports, tmp_path):
+    async def run():
+        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(20), c.client("n1", timeout=1.0) as orb:
+            counter = orb.object(Counter, "counter")
+            draining = asyncio.ensure_future(c.nodes["n1"].drain())
+            await asyncio.sleep(MOVING / 3)
+            await counter.increment(1)
+            await draining
+            with pytest.raises(Unavailable, match="n1 is stopping"):
+                await counter.increment(1)
+
+    asyncio.run(run())
+
+
+def test_a_client_that_finds_no_other_home_goes_on_where_it_is(ports, tmp_path):
+    """n2 is there, but is about to stop as well."""
+
+    async def run():
+        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(20), c.client("n1", "n2") as orb:
+            counter = orb.object(Counter, "counter")
+            c.nodes["n2"].sessions.part()
+            assert c.nodes["n1"].sessions.part()
+            for _ in range(20):
+                await counter.increment(1)
+                await asyncio.sleep(0.005)
+            assert orb.home == "n1"
 
     asyncio.run(run())
 

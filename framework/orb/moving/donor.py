@@ -15,13 +15,13 @@ from typing import Any
 from framework.errors import BadRequest, Unavailable
 from framework.ids import Node, Replica, node_of
 from framework.net.wire.com_pb2 import FetchChunk, FetchWish
+from framework.orb.moving.breath import Breath
 from framework.orb.moving.captures import Capture
 from framework.orb.moving.offer import For, Offer
 
 log = logging.getLogger(__name__)
 
 WAIT = 20.0  # seconds for which a joiner waits for an offer before it asks somebody else
-REST, PAUSE = 1 << 20, 0.001  # after so many bytes so many seconds: calls go first
 KEEP = 120.0  # seconds for which an offer is kept that nobody reads
 
 Wanted = Callable[[Replica, Node, int], None]
@@ -67,6 +67,7 @@ class Donor:
         if at > offer.size and offer.end is not None:
             raise BadRequest(f"{peer} asks for byte {at:,} of a state of {offer.size:,} bytes")
         offer.readers += 1
+        breath = Breath()
         try:
             yield offer.header(at)
             while True:
@@ -76,8 +77,7 @@ class Donor:
                     return
                 at += len(chunk.piece.data)
                 offer.sent = at
-                if at % REST < len(chunk.piece.data):
-                    await asyncio.sleep(PAUSE)
+                await breath.take_on_loop(len(chunk.piece.data))
         finally:
             offer.readers -= 1
             if offer.failed:

@@ -19,7 +19,7 @@ from framework.orb.moving.spool import Spool, framed
 
 log = logging.getLogger(__name__)
 
-PIECE = 256 << 10
+PIECE = 128 << 10
 DIGEST = 16
 
 
