@@ -61,6 +61,7 @@ class Committer:
         self._failed = failed
         self._bell = threading.Condition()
         self._in: deque[Work | Head | Moment] = deque()
+        self._entered = 0
         self._parts = Parts(target)
         self._entries: list[bytes] = []  # of the open batch
         self._noted = 0  # of what was performed in it
@@ -75,6 +76,10 @@ class Committer:
     # on the loop
 
     def enter(self, work: Work | Head | Moment) -> None:
+        """It is committed after all that was entered before."""
+        if isinstance(work, Writing | Settling):
+            self._entered += 1
+            work.order = self._entered
         self._in.append(work)
         if self._idle:
             with self._bell:

@@ -27,6 +27,7 @@ class Settling:
         self.parts = parts
         self.commit = commit
         self.allowed = not commit  # may that be in the store?
+        self.order = 0  # the committer's
 
     @property
     def name(self) -> Invocation:

@@ -49,7 +49,7 @@ class BackedResident(Resident):
         self._relation = relation
         self.held: dict[Sid, Writing] = {}  # type: ignore[assignment]  # prepared (parts.py)
         self._unsafe: dict[Work, tuple[str, ...]] = {}  # performed and not committed: the places it has touched
-        self._last: dict[str, Work] = {}  # by place: the last of them
+        self._last: dict[str, Work] = {}  # by place: the one of them that is committed last
         self._readers: list[tuple[set[Work], _Reader]] = []  # who waits until these are committed
         #: On the loop: a transaction is committed. ``act`` is to be called, now or later, when that may be in the
         #: store: until then nothing more is committed there.
@@ -109,10 +109,12 @@ class BackedResident(Resident):
         return self._relation.slots(writing.effect.footprint)[0]
 
     def _follow(self, work: Work, places: tuple[str, ...]) -> None:
-        """Who reads there waits until this is committed."""
+        """Who reads there waits until this is committed. What is settled is followed when it enters, and another work
+        when it has been performed: that may be after one that is committed later."""
         self._unsafe[work] = places
         for slot in places:
-            self._last[slot] = work
+            if slot not in self._last or self._last[slot].order < work.order:
+                self._last[slot] = work
 
     def _note(self, entries: Sequence[bytes]) -> None:
         self._entries += len(entries)
@@ -130,8 +132,8 @@ class BackedResident(Resident):
         for each in parts:
             del self.held[each.effect.sid]
         settling = Settling(self, parts, effect.commit)
-        self._follow(settling, tuple(chain.from_iterable(map(self._places, parts))) if effect.commit else ())
         self.committer.enter(settling)
+        self._follow(settling, tuple(chain.from_iterable(map(self._places, parts))) if effect.commit else ())
         if not effect.commit:
             return ()
         self.may_settle(lambda: self.committer.allow(settling))

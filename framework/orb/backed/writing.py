@@ -36,6 +36,7 @@ class Writing(Given):
         self.began = began
         self.cancelled = False
         self.changes = not method.readonly
+        self.order = 0  # the committer's
         self._body = b""  # its result
 
     def start(self) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from framework import Aborted, Broken, RemoteError
 from framework.orb.backed import resident
+from framework.orb.backed.committer import LONGEST
 from framework.orb.backed.writing import Writing
 from framework.orb.durable.entries import Entry, record
 from framework.testing import cluster
@@ -458,3 +459,38 @@ def test_its_time_is_up(scene):
     scene.fails(Aborted, "time", scene.put(1), lambda: time.sleep(1.0), timeout=0.5)
     assert scene.rows()[1] == (100,)
     scene.db.execute("UPDATE t SET n = 2 WHERE id = 1")
+
+
+def test_a_read_waits_for_a_commit_that_comes_after_another_one(scene, monkeypatch):
+    """At n3 row 3 is being changed when a transaction on row 1 is committed: that enters the store after it, but is
+    known before it. Who reads all rows waits for the later one."""
+    _, other, _ = scene.other()
+    is_settled, may_be_in = threading.Event(), threading.Event()
+    perform, again = Writing.perform, Writing.again
+
+    def late(self):
+        if self.resident.replica == "db@n3" and b"id = 3" in self.envelope.args:
+            assert is_settled.wait(WAIT)
+            time.sleep(2 * LONGEST)  # its batch takes no more
+        return perform(self)
+
+    def later(self):
+        assert self.resident.replica != "db@n3" or self.resident.held or may_be_in.wait(WAIT)
+        again(self)
+
+    monkeypatch.setattr(Writing, "perform", late)
+    monkeypatch.setattr(Writing, "again", later)
+    third = scene.c._members["n3"]._node.life.residents["db@n3"]
+    with scene.orb.transaction():
+        scene.db.execute("UPDATE t SET n = 1 WHERE id = 1")
+        until(lambda: third.held, "it is not prepared at n3")
+        other.execute("UPDATE t SET n = 3 WHERE id = 3")
+    until(lambda: not third.held, "it is not settled at n3")
+    commits = third.committer.commits
+    is_settled.set()
+    until(lambda: third.committer.commits > commits, "row 3 is not committed by itself")
+    sent = scene.orb.mcast(scene.orb.object(Database, "db").query.request("SELECT n FROM t ORDER BY id", []))
+    time.sleep(0.3)
+    may_be_in.set()
+    for reply in scene.orb.crec(sent, WAIT):
+        assert reply.value.rows == [(100,), (1,), (100,), (3,), (100,)], reply.replica
