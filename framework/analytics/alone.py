@@ -4,6 +4,8 @@ Both by windows over lanes (framework.analytics.slots): of a call, the window se
 where one is out of place are pairs made.
 """
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -12,10 +14,9 @@ from framework.analytics.judged import VIOLATION, footprint, histories, none, ow
 from framework.analytics.near import name
 from framework.analytics.slots import clash, earlier
 from framework.analytics.slots import lanes as in_lanes
-from framework.analytics.tables import Tables
+from framework.analytics.tables import Tables, few
 
 _NEVER = 9_000_000_000_000_000_000
-_FEW = 300_000  # rows of two names and two numbers: some 30 MB
 
 
 def overlaps(tables: Tables, lanes: DataFrame, met: DataFrame) -> DataFrame:
@@ -57,16 +58,15 @@ def _conflicting(pairs: DataFrame, tables: Tables, method: str, other: str, a: s
     return pairs.join(F.broadcast(relation), ["object", method, other], "left_semi").where(clash(a, b))
 
 
-def given_away(tables: Tables, snapshots: DataFrame) -> DataFrame:
+def given_away(tables: Tables, taken: Sequence[tuple[str, int, str]]) -> DataFrame:
     """A4: a state that was taken while something was being performed has half of it; but for what only reads, and had
-    called nobody by then."""
-    rows = (
-        own(tables)
-        .join(F.broadcast(snapshots), "place")
-        .where("start_i < snapshot_i and (end_i is null or end_i > snapshot_i)")
-    )
-    calls = tables.sends.where("client = ''").groupBy("sid").agg(F.min("i").alias("acted_i"))
-    rows = rows.join(calls, "sid", "left").where("not readonly or acted_i < snapshot_i")
+    called nobody by then. ``taken``: groups.Lives.snapshots."""
+    if not taken:
+        return none(tables, *VIOLATION)
+    snapshots = tables.places.sparkSession.createDataFrame(taken, "place string, snapshot_i bigint, to string")
+    rows = own(tables).join(F.broadcast(snapshots), "place")
+    rows = rows.where("start_i < snapshot_i and (end_i is null or end_i > snapshot_i)")
+    rows = rows.where("not readonly or acted_i < snapshot_i")
     text = F.concat(
         F.col("place"), F.lit(" gave its state to "), "to", F.lit(" while "), "invocation", F.lit(" is running")
     )
@@ -114,41 +114,46 @@ def reversed_pairs(tables: Tables) -> DataFrame:
 def _at_two_places(tables: Tables) -> DataFrame:
     """What two places with one history both performed and both had been sent, in different orders. Between lives of the
     final view all copies of a call that changes something count as one; else it must be this very request (oracle:
-    _common). Only places and orders are compared; what else is asked of a call is looked up for the few that moved."""
-    facts = F.broadcast(tables.places.select("place", "final", "history", "fallen_back"))
-    done = whole.lost(histories(tables), tables).where("not lost").join(facts, "place").where("not fallen_back")
-    gone = not tables.places.where("not final").isEmpty()
+    _common). Only numbers are compared, of places (``p``) and orders; what else is asked of a call is looked up for the
+    few that moved."""
+    places = sorted(tables.places.select("place", "final").collect())
+    names = F.array(*[F.lit(one.place) for one in places])
+    spark = tables.places.sparkSession
+    number = spark.createDataFrame([(one.place, n) for n, one in enumerate(places)], "place string, p int")
+    facts = tables.places.select("place", "final", "history", "fallen_back").join(F.broadcast(number), "place")
+    done = whole.lost(histories(tables), tables).where("not lost").join(F.broadcast(facts), "place")
+    asking = F.broadcast(tables.conflicts.select("object", "method").distinct())  # others have an order with nobody
+    done = done.where("not fallen_back").join(asking, ["object", "method"], "left_semi").withColumn("call", name("act"))
+    gone = any(not one.final for one in places)
     done = done.withColumn("asked", F.when(F.col("readonly") | F.lit(gone), F.col("sent_to")))
-    kept = ["place", "order", "final", "readonly", "asked", "history"]
-    both = done.select("act", *kept).join(done.select("act", *[F.col(c).alias(f"b_{c}") for c in kept]), "act")
-    both = both.where("place < b_place and history = b_history")
+    kept = ["p", "order", "final", "readonly", "asked", "history"]
+    both = done.select("call", *kept).join(done.select("call", *[F.col(c).alias(f"b_{c}") for c in kept]), "call")
+    both = both.where("p < b_p and history = b_history")
 
     def common(final: str, readonly: str, asked: str, place: str) -> Column:
-        return (F.col(final) & ~F.col(readonly)) | F.array_contains(F.col(asked), F.col(place))
+        return (F.col(final) & ~F.col(readonly)) | F.array_contains(F.col(asked), F.get(names, F.col(place)))
 
-    both = both.where(
-        common("b_final", "readonly", "asked", "b_place") & common("final", "b_readonly", "b_asked", "place")
-    )
-    return _looked_up(_moved(both.select("place", "b_place", "order", "b_order")), done, tables)
+    both = both.where(common("b_final", "readonly", "asked", "b_p") & common("final", "b_readonly", "b_asked", "p"))
+    return _looked_up(_moved(both.select("p", "b_p", "order", "b_order")), done, tables)
 
 
 def _looked_up(moved: DataFrame, done: DataFrame, tables: Tables) -> DataFrame:
-    moved = moved.localCheckpoint()
-    if moved.count() <= _FEW:  # then nothing but what moved is sent around
-        moved = F.broadcast(moved)
+    moved = few(moved)  # then nothing but what moved is sent around
     joined = F.broadcast(whole.joined(tables).withColumn("joined", F.lit(True)))
     calls = done.join(joined, "sid", "left").fillna({"joined": False})
-    mine = calls.select("place", "order", "node", "object", "invocation", "method", "keys", "adopted", "joined")
-    named = {c: F.col(c).alias(f"b_{c}") for c in ("place", "order", "object", "method", "keys", "joined")}
+    mine = calls.select(
+        "p", "place", "order", "node", "object", "act", "invocation", "method", "keys", "adopted", "joined"
+    )
+    named = {c: F.col(c).alias(f"b_{c}") for c in ("p", "place", "order", "object", "act", "method", "keys", "joined")}
     other = calls.select(*named.values(), (~F.col("adopted")).alias("b_own"))
-    other = other.join(moved.select("b_place", "b_order"), ["b_place", "b_order"], "left_semi")
-    return mine.join(moved, ["place", "order"]).join(other, ["b_place", "b_order"])
+    other = other.join(moved.select("b_p", "b_order"), ["b_p", "b_order"], "left_semi")
+    return mine.join(moved, ["p", "order"]).join(other, ["b_p", "b_order"]).where("act = b_act")
 
 
 def _moved(both: DataFrame) -> DataFrame:
     """Those that do not stand between the same others at both places. All pairs that are the other way round are among
     them; where two places performed everything in one order, nothing is left to be looked at."""
-    at = Window.partitionBy("place", "b_place")
+    at = Window.partitionBy("p", "b_p")
     highest = F.max("b_order").over(at.orderBy("order").rangeBetween(Window.unboundedPreceding, -1))
     # backwards, for of a frame that ends at the last row Spark looks at all rows again for each row
     lowest = F.min("b_order").over(at.orderBy(-F.col("order")).rangeBetween(Window.unboundedPreceding, -1))

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from framework.analytics import budget, clocks, compare, groups, latency, ratio, reading, tables, verdict
 from framework.analytics.at_once import at_once
+from framework.analytics.judged import is_none
 from framework.analytics.pieces import Note
 from framework.analytics.reading import Run
 from framework.analytics.session import fit
@@ -26,7 +27,9 @@ from framework.sim.oracle_views import named
 MOST_ROWS = 2000  # of a table in the report; the Parquet file has all
 MOST_GATHERED = 100_000  # rows of a result that are written here; more are by Spark
 MOST_VIOLATIONS = 200
+_A2 = "A2 significant order, and the message ratio"
 Tell = Callable[[str], None]
+_Value = TypeVar("_Value")
 
 
 class Found(msgspec.Struct):
@@ -66,6 +69,13 @@ class _Work:
         self._step, self._began = name, now
         if name:
             self.tell(name)
+
+    def timed(self, name: str, job: Callable[[], _Value]) -> _Value:
+        """For what runs beside others."""
+        began = time.monotonic()
+        done = job()
+        self.found.lasted[name] = round(time.monotonic() - began, 3)
+        return done
 
     def keep(self, name: str, frame: DataFrame, most: int = MOST_ROWS) -> None:
         """Writes a result table, and takes its first rows for the report."""
@@ -132,15 +142,22 @@ def _analyze(work: _Work, run: Run, scratch: Path) -> Found:
     offsets = clocks.estimate(least)
     work.found.rows["clocks"] = [msgspec.to_builtins(one) for one in offsets]
     made, staged, run = _corrected(made, staged, run, offsets)
-    _speed(work, run, made, scratch)
-    work.step("where time went")
-    split = budget.parts(made, staged.answers, run.clients)
-    work.keep("budget", budget.per_method(split))
-    work.step("conflicts: who waited for whom")
-    waits = tables.store(spark, budget.heat(staged.lanes, staged.met), scratch / "heat")
-    work.keep_all({"heat": waits, "heat_methods": budget.hot_methods(waits)})
+    work.step("figures and the verdict")
+    jobs: dict[str, Callable[[], Any]] = {
+        "throughput and latency": partial(_speed, work, run, made, scratch),
+        "where time went": partial(_budget, work, run, made, staged),
+        "who waited for whom": partial(_heat, work, staged, scratch),
+    }
+    if found.judged:  # what takes longest comes first; the others have what it leaves of the cores
+        jobs = {_A2: partial(_follow, work, run, made, staged, scratch, clocks.slack(offsets)), **jobs}
+        rules = verdict.local(spark, made, staged, who)
+        jobs |= {
+            name: partial(_judge, work, rule, scratch / "violations" / str(n))
+            for n, (name, rule) in enumerate(rules.items())
+        }
+    done = at_once(spark, {name: partial(work.timed, name, job) for name, job in jobs.items()})
     if found.judged:
-        _verdict(work, run, made, staged, who, scratch, clocks.slack(offsets))
+        _violations(work, [done[name] for name in (*rules, _A2)])
     found.changes = [(at - found.start, node, view) for at, node, view in found.changes]
     work.step("")
     return found
@@ -173,7 +190,8 @@ def _corrected(
     if not any(one.offset for one in offsets):
         return made, staged, run
     at_dest = dict.fromkeys(("arrive_at", "propose_at", "agree_at", "start_at", "end_at", "told_at"), "dest_node")
-    own = dict.fromkeys(("start_at", "end_at", "told_at"), "node")
+    at_dest["acted_at"] = "dest_node"
+    own = dict.fromkeys(("start_at", "end_at", "told_at", "acted_at"), "node")
     made = msgspec.structs.replace(
         made,
         moves=clocks.correct(made.moves, offsets, {"sent_at": "origin", **at_dest}),
@@ -189,11 +207,11 @@ def _corrected(
     if clients is not None:
         clients = clients.withColumn("clock_", F.concat(F.lit(clocks.CLIENTS), F.col("process")))
         clients = clocks.correct(clients, offsets, dict.fromkeys(("intended", "sent", "done"), "clock_")).drop("clock_")
-    return made, verdict.Stage(answers, lanes, staged.met), msgspec.structs.replace(run, clients=clients)
+    others = clocks.correct(staged.elsewhere, offsets, {"sent_at": "origin"}).drop("done_end_at")
+    return made, verdict.Stage(answers, others, lanes, staged.met), msgspec.structs.replace(run, clients=clients)
 
 
 def _speed(work: _Work, run: Run, made: tables.Tables, scratch: Path) -> None:
-    work.step("throughput and latency")
     called = tables.store(work.spark, latency.calls(run, made), scratch / "calls")
     ends = called.select(F.min("due").alias("a"), F.max("done").alias("b"), F.count("*").alias("n")).first()
     start, length, number = (ends.a, ends.b - ends.a, ends.n) if ends is not None and ends.n else (0.0, 1.0, 0)
@@ -223,28 +241,37 @@ def _round_width(width: float) -> float:
     return next(power * m for m in (1, 2, 5, 10) if power * m >= width)
 
 
-def _verdict(
-    work: _Work, run: Run, made: tables.Tables, staged: verdict.Stage, who: groups.Lives, scratch: Path, slack: float
-) -> None:
-    spark, found = work.spark, work.found
-    work.step("judging all rules but A2")
+def _budget(work: _Work, run: Run, made: tables.Tables, staged: verdict.Stage) -> None:
+    work.keep("budget", budget.per_method(budget.parts(made, staged.answers, run.clients)))
 
-    def judged(number: int, rule: verdict.Rule) -> DataFrame:
-        return tables.store(spark, rule(), scratch / "violations" / str(number))
 
-    rules = enumerate(verdict.local(spark, made, staged, who).values())
-    parts = list(at_once(spark, {number: partial(judged, number, rule) for number, rule in rules}).values())
-    work.step("judging A2 significant order, and the message ratio")
-    done = verdict.followed(spark, made, staged, slack, scratch, work.tell)
-    parts.append(tables.store(spark, done.broken, scratch / "violations" / "A2"))
+def _heat(work: _Work, staged: verdict.Stage, scratch: Path) -> None:
+    waits = tables.store(work.spark, budget.heat(staged.lanes, staged.met), scratch / "heat")
+    work.keep_all({"heat": waits, "heat_methods": budget.hot_methods(waits)})
+
+
+def _judge(work: _Work, rule: verdict.Rule, path: Path) -> DataFrame:
+    """What a rule says, made once."""
+    found = rule()
+    return found if is_none(found) else tables.store(work.spark, found, path)
+
+
+def _follow(
+    work: _Work, run: Run, made: tables.Tables, staged: verdict.Stage, scratch: Path, slack: float
+) -> DataFrame:
+    found = work.found
+    done = verdict.followed(work.spark, made, staged, slack, scratch, work.tell, run.clients is not None)
     found.overtaken, found.rounds, found.undecided = done.overtaken, done.rounds, done.open
     if done.share < 1.0:
         found.notes.append(
             Note(f"message ratio: {100 * done.share:.2g} % of the pairs that had to be followed, a sample", run.name)
         )
-    every = verdict.union(parts)
-    work.keep("violations", every, MOST_VIOLATIONS)
-    found.violations = {r.rule: r["count"] for r in every.groupBy("rule").count().collect()}
-    work.step("message ratio")
     labels = None if run.clients is None else ratio.labels(run.clients)
     work.keep_all({"ratio": ratio.shares(done.pairs, labels), "imposed": ratio.imposed(made)})
+    return _judge(work, lambda: done.broken, scratch / "violations" / "A2")
+
+
+def _violations(work: _Work, parts: list[DataFrame]) -> None:
+    every = verdict.union(parts)
+    work.keep("violations", every, MOST_VIOLATIONS)
+    work.found.violations = {r.rule: r["count"] for r in every.groupBy("rule").count().collect()}

@@ -3,24 +3,41 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from framework.analytics.judged import histories, violation
+from framework.analytics.judged import VIOLATION, histories, none, violation
 from framework.analytics.tables import Tables
 
 
-def answers(tables: Tables) -> DataFrame:
-    """One row for each response of each receipt, with the instance that gave it (``done_*``), if it is known."""
+def elsewhere(tables: Tables) -> DataFrame:
+    """Requests that were not performed as this group where they were sent, with the instance that was performed there
+    instead, if there is one: as a copy of it, or it came with a state."""
+    sent = tables.moves.where("sent_i is not null and start_i is null").select(
+        "group", "place", "act", F.col("sent_invocation").alias("invocation"), F.col("sent_replica").alias("replica"),
+        "dest_node", "sender", "sent_i", "sent_at", "origin", "origin_life", "sent_readonly", "copy_i",
+    )  # fmt: skip
+    done_i = F.when(F.col("adopted"), F.lit(0)).otherwise(F.col("start_i")).alias("done_i")
+    other = histories(tables).select("place", "invocation", done_i, *_done(F.col("adopted")))
+    return sent.join(other, ["invocation", "place"], "left")
+
+
+def late_copies(rows: DataFrame) -> bool:
+    """Is there a copy, of ``elsewhere``, of what had not been performed?"""
+    return not rows.where("copy_i is not null and (done_i is null or done_i > copy_i)").isEmpty()
+
+
+def answers(tables: Tables, others: DataFrame) -> DataFrame:
+    """One row for each response of each receipt, with the instance that gave it (``done_*``), if it is known. Mostly it
+    was performed as this group; ``others``: elsewhere."""
     told = tables.receipts.withColumn("n", F.size("received")).select(
         "node", "life", "i", "at", "sid", "group", "client", "n", F.posexplode("received").alias("nth", "answer")
     )
     told = told.select("*", "answer.replica", "answer.status").drop("answer")
-    sent = tables.moves.where("sent_i is not null").withColumn("invocation", F.col("sent_invocation"))
-    request = [*map(F.col, ("group", "place", "act", "invocation")), F.col("sent_replica").alias("replica")]
-    here = sent.where("start_i is not null").select(*request, *_done(F.lit(False)))
-    # mostly it was performed as this group; else as a copy of it, or it came with a state
-    other = histories(tables).select("place", "invocation", *_done(F.col("adopted")))
-    elsewhere = sent.where("start_i is null").select(*request).join(other, ["place", "invocation"], "left")
+    here = tables.moves.where("sent_i is not null and start_i is not null").select(
+        "group", "place", "act", F.col("sent_replica").alias("replica"), F.col("sent_invocation").alias("invocation"),
+        *_done(F.lit(False)),
+    )  # fmt: skip
+    there = here.unionByName(others.select(*here.columns))
     facts = F.broadcast(tables.places.select("place", "final", "crashed"))
-    return told.join(here.unionByName(elsewhere), ["group", "replica"], "left").join(facts, "place", "left")
+    return told.join(there, ["group", "replica"], "left").join(facts, "place", "left")
 
 
 def _done(adopted: Column) -> list[Column]:
@@ -70,13 +87,14 @@ def contradicted(rows: DataFrame) -> DataFrame:
 def incomplete(tables: Tables) -> DataFrame:
     """P0 §3.2: a receipt that was over before it had what it waits for. Nobody waits for destinations that are gone; an
     instance takes what it can get."""
-    dests = _destinations(tables)
-    rows = tables.receipts.where("complete").select(
-        "node", "i", "view", "sid", "group", "client", "receipt",
-        F.transform("received", lambda a: a["replica"]).alias("got"),
-    ).join(dests, "group")  # fmt: skip
+    rows = _short(tables).localCheckpoint()
+    if rows.isEmpty():
+        return none(tables, *VIOLATION)
+    asked = rows.select("group").distinct()
+    rows = rows.join(_destinations(tables, asked), "group")
     views = tables.sends.select("group", F.col("view").alias("since"))
-    callers = tables.performed.where("nth = 1").select(F.col("sid"), F.col("group").alias("asked"))
+    callers = tables.moves.where("start_i is not null").select("sid", F.col("group").alias("asked"))
+    callers = callers.join(rows.select("sid").distinct(), "sid", "left_semi")
     callers = callers.join(views, callers.asked == views.group).select("sid", "since")
     nested = F.col("since").isNotNull()
     rows = rows.join(callers, "sid", "left").withColumn("since_view", F.coalesce("since", "view"))
@@ -87,7 +105,6 @@ def incomplete(tables: Tables) -> DataFrame:
         "left_over", F.array_except("all_dests", F.transform(lost, lambda d: d["replica"]))
     )
     bad = rows.where(~_satisfied(nested)).withColumn("place", F.col("sid"))
-    invocation = tables.sends.select("group", "invocation")
     text = F.concat(
         F.col("sid"),
         F.lit(" completed "),
@@ -97,14 +114,26 @@ def incomplete(tables: Tables) -> DataFrame:
         F.lit(" with "),
         F.array_join("got", ", "),
     )
-    return bad.join(invocation, "group").select(*violation("P0 §3.2", text))
+    return bad.select(*violation("P0 §3.2", text))
 
 
-def _destinations(tables: Tables) -> DataFrame:
-    """Of each group: replica, life, waived, and the views in which that life is a member."""
+def _short(tables: Tables) -> DataFrame:
+    """Receipts that would not be enough if all destinations were there and nobody took less. Mostly there is none, and
+    then nobody has to know who was."""
+    sent = tables.sends.select("group", "invocation", F.transform("dests", lambda d: d["replica"]).alias("all_dests"))
+    rows = tables.receipts.where("complete").select(
+        "node", "i", "view", "sid", "group", "client", "receipt",
+        F.transform("received", lambda a: a["replica"]).alias("got"),
+    ).join(sent, "group").withColumn("left_over", F.col("all_dests"))  # fmt: skip
+    return rows.where(~_satisfied(F.lit(False))).drop("all_dests", "left_over")
+
+
+def _destinations(tables: Tables, groups: DataFrame) -> DataFrame:
+    """Of each of these groups: replica, life, waived, and the views in which that life is a member."""
     views = tables.members.groupBy("node", "life").agg(F.collect_list("view").alias("views"))
     views = views.select(F.col("node").alias("dest_node"), F.col("life").alias("dest_life"), "views")
-    rows = tables.moves.where("sent_i is not null").join(F.broadcast(views), ["dest_node", "dest_life"], "left")
+    sent = tables.moves.where("sent_i is not null").join(groups, "group", "left_semi")
+    rows = sent.join(F.broadcast(views), ["dest_node", "dest_life"], "left")
     one = F.struct(
         F.col("sent_replica").alias("replica"),
         F.col("dest_life").alias("life"),

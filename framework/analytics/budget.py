@@ -53,7 +53,7 @@ def parts(tables: Tables, answers: DataFrame, clients: DataFrame | None) -> Data
         }
     rows = rows.withColumns(made)
     named = [F.col(p) if p in made else F.lit(None).cast("double").alias(p) for p in PARTS]
-    rows = rows.select("act", "object", "method", "transmission", "receipt", "way", "place", *named)
+    rows = rows.select("act", "object", "method", "way", *named)
     negative = sum((F.when(F.col(p) < _TINY, 1).otherwise(0) for p in PARTS), F.lit(0))
     rows = rows.withColumn("negative", negative)
     return rows.withColumns({p: F.when(F.col(p) >= _TINY, F.greatest(F.col(p), F.lit(0.0))) for p in PARTS})
@@ -79,8 +79,9 @@ def heat(lanes: DataFrame, met: DataFrame) -> DataFrame:
     found = one.groupBy(F.col("b.lane").alias("met"), (F.floor(F.col("b.flags") / SIDE) % 2).alias("side")).agg(
         F.count("*").alias("times"), F.sum("wait").alias("waited"), F.max("wait").alias("longest")
     )
-    names = lanes.select(name("place", "slot", "lane").alias("met"), "object", "slot", "lane", "side", "alike")
-    found = names.join(F.broadcast(found), ["met", "side"]).dropDuplicates(["met", "side"])
+    names = lanes.select("place", "object", "slot", "lane", "side", "alike").distinct()
+    names = names.withColumn("met", name("place", "slot", "lane"))
+    found = names.join(F.broadcast(found), ["met", "side"])
     both = F.split("lane", " ")  # of the two methods of a lane, it is the one that its side says
     rows = found.select(
         "object", F.get(both, F.col("side")).alias("method"),

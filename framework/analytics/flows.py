@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from framework.analytics.judged import histories
 from framework.analytics.near import name
-from framework.analytics.tables import Tables
+from framework.analytics.tables import Tables, few
 from framework.footprint import AGAINST
 
 MOST_ROUNDS = 40
@@ -36,9 +36,9 @@ class Reached(msgspec.Struct):
     open: int
 
 
-def edges(tables: Tables, answers: DataFrame) -> DataFrame:
+def edges(tables: Tables, answers: DataFrame, went: DataFrame) -> DataFrame:
     """All ways but inheritance: who knows something by record ``upto`` of ``src`` passes it on to ``dst``. Of a request
-    also its group, its place, and when it was sent."""
+    also its group, its place, and when it was sent. ``went``: moved."""
     requests = tables.moves.where("sent_i is not null and start_i is not null").select(
         F.col("sender").alias("src"), (F.col("sent_i") - 1).alias("upto"), F.col("sid").alias("dst"),
         F.col("start_i").alias("since"), F.col("start_at").alias("at"), "place", "group", "sent_at",
@@ -47,13 +47,13 @@ def edges(tables: Tables, answers: DataFrame) -> DataFrame:
         F.col("done_sid").alias("src"), F.col("done_end_i").alias("upto"), F.col("sid").alias("dst"),
         F.col("i").alias("since"), "at",
     )  # fmt: skip
-    rest = responses.unionByName(moved(tables).drop("reads"))
+    rest = responses.unionByName(went)
     nowhere = {"place": F.lit(""), "group": F.lit(""), "sent_at": F.col("at")}
     return requests.unionByName(rest.withColumns(nowhere))
 
 
 def moved(tables: Tables) -> DataFrame:
-    """Sessions that went on at another node; what they had only read comes along, too (``reads``)."""
+    """Sessions that went on at another node; what they had only read comes along, too. Not many do."""
     brought = tables.sends.where("size(sessions) > 0").select("sid", "i", "at", F.explode("sessions").alias("after"))
     brought = brought.select(
         "*", F.substring_index("after", " ", 1).alias("group"), F.substring_index("after", " ", -1).alias("what")
@@ -64,28 +64,25 @@ def moved(tables: Tables) -> DataFrame:
     got = tables.receipts.select(
         "group", F.lit("received").alias("what"), F.col("sid").alias("src"), F.col("i").alias("upto")
     )
-    return brought.join(sent.unionByName(got), ["group", "what"]).select(
-        "src", "upto", F.col("sid").alias("dst"), (F.col("i") - 1).alias("since"), "at", F.lit(True).alias("reads")
+    return (
+        few(brought)
+        .join(sent.unionByName(got), ["group", "what"])
+        .select("src", "upto", F.col("sid").alias("dst"), (F.col("i") - 1).alias("since"), "at")
     )
 
 
 def heirs(tables: Tables, lanes: DataFrame, width: float) -> tuple[DataFrame, DataFrame]:
     """(givers, takers) of inheritance, by lane. A giver has committed and left a trace: it changes something, or has
     sent or received. Takers are found by lane and by a slice of time of this width."""
-    done = histories(tables).where("end_i is not null and committed").join(acted(tables), "sid", "left")
+    done = histories(tables).where("end_i is not null and committed")
     since = F.when(F.col("adopted"), F.lit(0)).otherwise(F.col("end_i")).alias("from_i")
-    done = done.where("acted or not readonly").select("place", "sid", "adopted", since, "end_at")
+    done = done.where("acted_i is not null or not readonly").select("place", "sid", "adopted", since, "end_at")
     mine = lanes.select("sid", "slot", "lane", F.col("side").alias("g_side"), F.col("mode").alias("g_mode"))
     slice_ = F.floor(F.col("start_at") / F.lit(width)).alias("slice")
     takers = lanes.where("not passed").select(
         "place", "slot", "lane", "side", "mode", "alike", "sid", "start_i", "start_at", slice_
     )
     return done.join(mine, "sid"), takers
-
-
-def acted(tables: Tables) -> DataFrame:
-    """Instances that have sent something: they are known by that."""
-    return tables.sends.where("client = ''").select("sid").distinct().withColumn("acted", F.lit(True))
 
 
 def reach(

@@ -22,19 +22,18 @@ class Answered(msgspec.Struct):
 
 def answered(
     tables: Tables,
-    answers: DataFrame,
+    ways: DataFrame,
     lanes: DataFrame,
     asked: DataFrame,
     begin: DataFrame,
     slack: float,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Answered:
-    """``asked`` and ``begin`` as near.met wants them, with names in ``begin`` as they are."""
-    span, usual = _span(tables)
-    rows = lanes.count() + 2 * tables.moves.count()
+    """``asked`` and ``begin`` as near.met wants them, with names in ``begin`` as they are. ``ways``: flows.edges."""
+    span, usual, many = _span(tables)
+    rows = lanes.count() + 2 * many
     how = near.cut(asked, rows, span, slack, _busiest(tables, span) if rows > near.MOST_ROWS else 1.0)
     here = near.is_near(how)
-    ways = flows.edges(tables, answers)
     things = [near.ways(ways, how), *_things(tables, lanes, how)]
     seeds = begin.where(here).withColumn("sid", near.name("sid"))
     met = near.met(asked.where(here), seeds, things, how).localCheckpoint()
@@ -50,13 +49,9 @@ def answered(
 def _things(tables: Tables, lanes: DataFrame, how: near.Cut) -> list[DataFrame]:
     if not tables.alone:
         return near.apart(*flows.heirs(tables, lanes, how.width), how)
-    rows = lanes.withColumn("takes", ~F.col("passed"))
-    gives = "end_i is not null and committed"
-    acted = flows.acted(tables)
-    changes = rows.withColumn("gives_at", F.when(F.expr(f"{gives} and not readonly"), F.col("end_at")))
-    reads = rows.where("readonly").join(acted, "sid", "left")
-    reads = reads.withColumn("gives_at", F.when(F.expr(f"{gives} and acted"), F.col("end_at"))).drop("acted")
-    return [*near.together(changes.where("not readonly"), how), *near.together(reads, how)]
+    gives = F.expr("end_i is not null and committed and (acted or not readonly)")
+    rows = lanes.withColumns({"takes": ~F.col("passed"), "gives_at": F.when(gives, F.col("end_at"))})
+    return near.together(rows, how)
 
 
 def _far(
@@ -85,10 +80,11 @@ def _busiest(tables: Tables, span: float) -> float:
     return found[0] / found[1] if found is not None and found[1] else 1.0
 
 
-def _span(tables: Tables) -> tuple[float, float]:
-    """From the first to the last start, and how long a request usually takes."""
+def _span(tables: Tables) -> tuple[float, float, int]:
+    """From the first to the last start, how long a request usually takes, and how many there are."""
     found = tables.moves.select(
-        F.max("start_at") - F.min("start_at"), F.avg(F.col("start_at") - F.col("sent_at"))
+        F.max("start_at") - F.min("start_at"), F.avg(F.col("start_at") - F.col("sent_at")), F.count("*")
     ).first()
-    span, usual = (float(x or 0.0) for x in found) if found is not None else (0.0, 0.0)
-    return span, usual
+    if found is None:
+        return 0.0, 0.0, 0
+    return float(found[0] or 0.0), float(found[1] or 0.0), found[2]

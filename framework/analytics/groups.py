@@ -14,6 +14,7 @@ import msgspec
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from framework.analytics.pieces import Bounds, bounds
 from framework.analytics.reading import Run
 from framework.sim.oracle_views import Life, Views, named
 from framework.trace.files import Trace
@@ -216,17 +217,24 @@ def find(run: Run) -> Lives:
 
 def _written(run: Run, control: Sequence[Row]) -> dict[Life, Written]:
     """Numbers alone: which event was the last one matters only if it is in ``control``."""
+    events = {(r.node, r.life, r.i): r.event for r in control}
+    found = _bounds(run)
+    return {
+        life: Written(b.records, b.last_i, events.get((*life, b.last_i), ""), b.first_at, b.last_at)
+        for life, b in found.items()
+    }
+
+
+def _bounds(run: Run) -> dict[Life, Bounds]:
+    told = {(one.header.node, one.header.life): bounds(one.files) for one in run.lives}
+    known = {life: found for life, found in told.items() if found is not None}
+    if len(known) == len(run.lives):
+        return known
     rows = run.events.groupBy("node", "life").agg(
         F.count("*").alias("records"), F.max("i").alias("last_i"), F.min("at").alias("first_at"),
         F.max("at").alias("last_at"),
     ).collect()  # fmt: skip
-    events = {(r.node, r.life, r.i): r.event for r in control}
-    return {
-        (r.node, int(r.life)): Written(
-            r.records, r.last_i, events.get((r.node, r.life, r.last_i), ""), r.first_at, r.last_at
-        )
-        for r in rows
-    }
+    return {(r.node, int(r.life)): Bounds(r.records, r.last_i, r.first_at, r.last_at) for r in rows}
 
 
 def _build(run: Run, written: dict[Life, Written], control: Sequence[Row]) -> Lives:

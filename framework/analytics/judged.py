@@ -4,12 +4,16 @@
 own. Rules about one replica use ``start_i``; rules about histories use ``order``.
 """
 
+from weakref import WeakSet
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from framework.analytics.tables import Tables
 
 _STEP = 1_000_000_000_000  # records of a life: fewer
+
+_NONE: WeakSet[DataFrame] = WeakSet()
 
 VIOLATION = ("rule", "node", "place", "invocation", "text")
 
@@ -25,7 +29,14 @@ def violation(rule: str, text: Column, invocation: str = "invocation", node: str
 def none(tables: Tables, *columns: str) -> DataFrame:
     """No row, with these columns of text. As SQL, so that plans get shorter by it: Spark sees that it is empty."""
     empty = ", ".join(f"cast(null as string) as {name}" for name in columns)
-    return tables.places.sparkSession.sql(f"select {empty} where false")
+    found = tables.places.sparkSession.sql(f"select {empty} where false")
+    _NONE.add(found)
+    return found
+
+
+def is_none(found: DataFrame) -> bool:
+    """Is it known to have no row, without asking Spark?"""
+    return found in _NONE
 
 
 def footprint(method: str = "method", keys: str = "keys") -> Column:
@@ -61,6 +72,8 @@ def own(tables: Tables) -> DataFrame:
         "told_at",
         "told_ok",
         "cancelled",
+        "acted_i",
+        "acted_at",
         "tran",
         F.col("dest_life").alias("life"),
         "agree_i",

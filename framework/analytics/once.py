@@ -7,8 +7,8 @@ A causal cycle between files (a request performed before it was sent, by way of 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from framework.analytics.judged import histories, violation
-from framework.analytics.tables import Tables
+from framework.analytics.judged import VIOLATION, histories, none, violation
+from framework.analytics.tables import Tables, few
 
 
 def twice(tables: Tables) -> DataFrame:
@@ -16,7 +16,7 @@ def twice(tables: Tables) -> DataFrame:
     text = F.concat(F.col("place"), F.lit(" performed "), "invocation", F.lit(" twice, the second time as "), "group")
     again = tables.performed.where("nth > 1").select(*violation("A1", text))
     if tables.alone:
-        return again
+        return again if tables.seen.again else none(tables, *VIOLATION)
     taken = histories(tables).where("adopted").select("place", "invocation").distinct()
     mine = tables.performed.where("nth = 1").join(taken, ["place", "invocation"], "left_semi")
     return again.unionByName(mine.select(*violation("A1", text)))
@@ -24,8 +24,11 @@ def twice(tables: Tables) -> DataFrame:
 
 def never_sent(tables: Tables) -> DataFrame:
     """Performed, or there, but not sent; or not sent to that place."""
+    if not tables.seen.stray:
+        return none(tables, *VIOLATION)
     known = tables.sends.select("group").distinct().withColumn("known", F.lit(True))
-    stray = tables.moves.where("sent_i is null").join(known, "group", "left")
+    stray = tables.moves.where("sent_i is null and coalesce(start_i, arrive_at, propose_at, agree_at) is not null")
+    stray = stray.join(known, "group", "left")  # a copy that was never sent there is another fault (copies)
     stray = stray.where("start_i is not null or known is null")  # a request that arrives at a later life is thrown away
     where = F.when(F.col("known"), F.lit(", which was not sent to it")).otherwise(F.lit(", which was never sent"))
     what = F.when(F.col("start_i").isNotNull(), F.lit(" delivered ")).otherwise(F.lit(" got "))
@@ -35,6 +38,8 @@ def never_sent(tables: Tables) -> DataFrame:
 
 def copies(tables: Tables) -> DataFrame:
     """A copy is answered once, and only where the call was performed before."""
+    if not tables.seen.late_copy:
+        return none(tables, *VIOLATION)
     facts = F.broadcast(tables.places.select("place", "torn"))
     done = (
         histories(tables)
@@ -59,7 +64,10 @@ def copies(tables: Tables) -> DataFrame:
 
 def not_running(tables: Tables) -> DataFrame:
     """Ended, or sending, without having been started there."""
-    starts = tables.performed.groupBy("node", "life", "sid").agg(F.min("start_i").alias("start_i"))
+    if not tables.seen.wild:
+        return none(tables, *VIOLATION)
+    starts = tables.performed.where("start_i is not null")
+    starts = starts.groupBy("node", "life", "sid").agg(F.min("start_i").alias("start_i"))
     key = ["node", "life", "sid"]
     ends = tables.ends.groupBy(*key).agg(
         F.count("*").alias("n"),
@@ -100,7 +108,8 @@ def sessions(tables: Tables) -> DataFrame:
     )
     sent = tables.sends.where("client != ''").select(F.concat("group", F.lit(" sent")).alias("after"))
     got = tables.receipts.where("client != ''").select(F.concat("group", F.lit(" received")).alias("after"))
-    lost = brought.join(sent.unionByName(got), "after", "left_anti").withColumn("place", F.col("node"))
+    there = sent.unionByName(got).join(few(brought.select("after").distinct()), "after", "left_semi")
+    lost = brought.join(there, "after", "left_anti").withColumn("place", F.col("node"))
     text = F.concat(
         F.col("node"),
         F.lit(" record "),

@@ -22,7 +22,8 @@ from framework.analytics.tables import Tables
 MOST_FOLLOWED = 100_000  # with so many, the share is right within 0.3 points, 19 times of 20
 _GRAINS = 1_000_000
 _FIELDS = (
-    "request", "sent_at", "group", "sender", "sent_i", "object", "method", "keys", "readonly", "sid", "end_i",
+    "request", "sent_at", "leak_at", "group", "sender", "sent_i", "object", "method", "keys", "readonly", "sid",
+    "end_i",
 )  # fmt: skip
 _FOLLOWED = (
     "a_request", "a_sent_at", "a_group", "a_sender", "a_sent_i", "a_readonly", "a_sid", "a_end_i", "b_request",
@@ -30,16 +31,19 @@ _FOLLOWED = (
 )  # fmt: skip
 
 
-def messages(tables: Tables, answers: DataFrame) -> DataFrame:
-    """What comes in at each computer: requests that are performed there, responses that are received there."""
+def messages(known: DataFrame, answers: DataFrame, roots: bool = True) -> DataFrame:
+    """What comes in at each computer: requests that are performed there (``known``: significant.known), responses that
+    are received there. ``roots``: somebody asks for the calls that they belong to."""
     none = F.lit(None)
-    requests = tables.moves.where("sent_i is not null and start_i is not null").select(
+    act = root() if roots else none.cast("string").alias("root")
+    requests = known.where("started").select(
         F.col("dest_node").alias("node"),
         F.col("dest_life").alias("life"),
-        F.col("start_i").alias("pos"),
+        F.col("done_i").alias("pos"),
         F.lit(0).alias("sub"),
         F.lit(True).alias("request"),
         "sent_at",
+        "leak_at",
         "group",
         "sender",
         "sent_i",
@@ -48,8 +52,8 @@ def messages(tables: Tables, answers: DataFrame) -> DataFrame:
         "keys",
         "readonly",
         "sid",
-        F.col("end_i"),
-        root(),
+        "end_i",
+        act,
     )
     responses = answers.where("done_end_i is not null and not adopted").select(
         "node",
@@ -58,6 +62,7 @@ def messages(tables: Tables, answers: DataFrame) -> DataFrame:
         F.col("nth").alias("sub"),
         F.lit(False).alias("request"),
         F.col("done_end_at").alias("sent_at"),
+        none.cast("double").alias("leak_at"),
         "group",
         F.col("sid").alias("sender"),
         none.cast("bigint").alias("sent_i"),
@@ -67,7 +72,7 @@ def messages(tables: Tables, answers: DataFrame) -> DataFrame:
         none.cast("boolean").alias("readonly"),
         F.col("done_sid").alias("sid"),
         F.col("done_end_i").alias("end_i"),
-        root(),
+        act,
     )
     return requests.unionByName(responses)
 
@@ -77,7 +82,7 @@ def root() -> Column:
     return F.regexp_extract("act", r"^(.*/\d+)", 1).alias("root")
 
 
-def neighbours(came: DataFrame, conflicts: DataFrame, leaks: DataFrame, slack: float) -> DataFrame:
+def neighbours(came: DataFrame, conflicts: DataFrame, slack: float) -> DataFrame:
     """Each message with the one before it on its computer. ``a_`` is the one that was sent first. ``conflict``: both
     are requests that conflict. ``follow``: the first could be known when the second was sent; has to be followed."""
     window = Window.partitionBy("node", "life").orderBy("pos", "sub")
@@ -99,13 +104,11 @@ def neighbours(came: DataFrame, conflicts: DataFrame, leaks: DataFrame, slack: f
     rows = rows.join(relation, ["a_object", "a_method", "b_method"], "left")
     same = F.col("a_request") & F.col("b_request") & (F.col("a_object") == F.col("b_object"))
     rows = rows.withColumn("conflict", F.coalesce(same & F.col("declared") & clash("a", "b"), F.lit(False)))
-    leak = leaks.select(F.col("group").alias("a_group"), "leak_at")
-    rows = rows.join(leak, "a_group", "left")
-    known = F.when(F.col("a_request"), F.col("leak_at")).otherwise(F.col("a_sent_at"))
+    known = F.when(F.col("a_request"), F.col("a_leak_at")).otherwise(F.col("a_sent_at"))
     siblings = F.col("a_request") & F.col("b_request") & (F.col("a_group") == F.col("b_group"))
     follow = ~F.col("conflict") & (F.col("b_sent_at") >= known - slack) & ~siblings
     rows = rows.withColumn("follow", F.coalesce(follow, F.lit(False)))
-    key = F.xxhash64(F.lit("next"), "node", "life", "pos", "sub").alias("key")
+    key = F.when(F.col("follow"), F.xxhash64(F.lit("next"), "node", "life", "pos", "sub")).alias("key")
     # of the others nobody asks more than whether they conflict
     asked = [F.when(F.col("follow"), F.col(c)).alias(c) for c in _FOLLOWED]
     return rows.select(key, "node", "root", "conflict", "follow", *asked)
@@ -131,18 +134,22 @@ def asked(pairs: DataFrame, slack: float) -> DataFrame:
     )  # fmt: skip
 
 
-def seeds(pairs: DataFrame, tables: Tables, slack: float) -> DataFrame:
+def seeds(pairs: DataFrame, slack: float) -> DataFrame:
+    """Who sent the earlier one, and what it was an answer of. ``changes``: the instances, too."""
     rows = pairs.where("follow").withColumns({"lo": F.col("a_sent_at"), "until": F.col("b_sent_at") + slack})
     sent = rows.where("a_request and not a_readonly")
     mine = sent.select("key", F.col("a_sender").alias("sid"), F.col("a_sent_i").alias("since"), "lo", "until")
-    starts = tables.moves.where("start_i is not null").select(
-        F.col("group").alias("a_group"), "sid", F.col("start_i").alias("since")
-    )
-    there = sent.select("key", "a_group", "lo", "until").join(starts, "a_group").drop("a_group")
     told = rows.where("not a_request").select(
         "key", F.col("a_sid").alias("sid"), F.col("a_end_i").alias("since"), "lo", "until"
     )
-    return mine.unionByName(there).unionByName(told).withColumn("follow", F.lit(True))
+    return mine.unionByName(told).withColumn("follow", F.lit(True))
+
+
+def changes(pairs: DataFrame, slack: float) -> DataFrame:
+    """Earlier ones whose instances know of them: key, group, lo, until."""
+    until = (F.col("b_sent_at") + slack).alias("until")
+    sent = pairs.where("follow and a_request and not a_readonly")
+    return sent.select("key", F.col("a_group").alias("group"), F.col("a_sent_at").alias("lo"), until)
 
 
 def _later(pairs: DataFrame) -> DataFrame:
@@ -157,7 +164,7 @@ def decided(pairs: DataFrame, met: DataFrame) -> DataFrame:
     sender knew. What only reads is known to its own caller alone."""
     reads = _later(pairs).where("a_request and a_readonly and a_sender = sid and a_sent_i <= by").select("key")
     yes = met.select("key").unionByName(reads).distinct().withColumn("precedes", F.lit(True))
-    rows = pairs.join(yes, "key", "left")
+    rows = pairs.join(F.broadcast(yes), "key", "left")  # no more than MOST_FOLLOWED
     return rows.withColumn("ordered", F.col("conflict") | F.coalesce("precedes", F.lit(False)))
 
 

@@ -39,52 +39,44 @@ class _Stretch:
     def __init__(self, rows: Rows, clash: Array) -> None:
         self.clash = clash
         self.met: list[tuple[Array, Array, Array]] = []
-        kind = rows["kind"]
-        part: dict[int, Rows] = {one: {name: column[kind == one] for name, column in rows.items()} for one in range(6)}
+        where = [np.flatnonzero(rows["kind"] == one) for one in range(6)]
+        part: dict[int, Rows] = {n: {name: column[at] for name, column in rows.items()} for n, at in enumerate(where)}
         part[GIVER] = _one(part[GIVER], {n: part[BOTH][m] for n, m in _GIVES.items()})
         part[TAKER] = _one(part[TAKER], part[BOTH])
-        self.sids = np.unique(
-            np.concatenate([part[SEED]["a"], part[WAY]["a"], part[WAY]["c"], part[GIVER]["a"], part[TAKER]["a"]])
-        )
+        names = [part[SEED]["a"], part[WAY]["a"], part[WAY]["c"], part[GIVER]["a"], part[TAKER]["a"]]
+        self.sids, (seeds, src, dst, givers, takers) = _numbered(names)
         self._asked(part[ASKED])
-        self._ways(part[WAY])
-        self._lanes(part[GIVER], part[TAKER])
+        self._ways(part[WAY], src, dst)
+        self._lanes(part[GIVER], part[TAKER], givers, takers)
         seed = part[SEED]
         key = np.searchsorted(self.keys, seed["key"])
-        self.begin: tuple[Array, ...] = (key, self._sid(seed["a"]), seed["b"], (seed["e"] & FOLLOW) > 0)
-
-    def _sid(self, names: Array) -> Array:
-        return np.searchsorted(self.sids, names)
+        self.begin: tuple[Array, ...] = (key, seeds, seed["b"], (seed["e"] & FOLLOW) > 0)
 
     def _asked(self, rows: Rows) -> None:
         order = np.argsort(rows["key"])
         self.keys, self.until = rows["key"][order], rows["x"][order]
         self.place, self.done_i, self.group = rows["a"][order], rows["b"][order], rows["c"][order]
-        who = self._sid(rows["d"][order])
+        who = np.searchsorted(self.sids, rows["d"][order])
         here = (who < len(self.sids)) & (self.sids[np.minimum(who, len(self.sids) - 1)] == rows["d"][order])
         self.who, self.by = np.where(here, who, -1), rows["e"][order]
         self.over = np.zeros(len(self.keys), bool)
 
-    def _ways(self, rows: Rows) -> None:
-        src = self._sid(rows["a"])
+    def _ways(self, rows: Rows, src: Array, dst: Array) -> None:
         order = np.argsort(src, kind="stable")
         self.way_ends = np.searchsorted(src[order], np.arange(len(self.sids) + 1))
-        self.upto, self.dst, self.dst_name = rows["b"][order], self._sid(rows["c"][order]), rows["c"][order]
+        self.upto, self.dst, self.dst_name = rows["b"][order], dst[order], rows["c"][order]
         self.since, self.way_place, self.way_group = rows["d"][order], rows["e"][order], rows["key"][order]
         self.at = rows["x"][order]
 
-    def _lanes(self, givers: Rows, takers: Rows) -> None:
-        sid = self._sid(givers["a"])
-        order = np.argsort(sid, kind="stable")
-        self.giver_ends = np.searchsorted(sid[order], np.arange(len(self.sids) + 1))
-        lanes, lane = np.unique(takers["c"], return_inverse=True)
-        number = np.minimum(np.searchsorted(lanes, givers["c"][order]), max(len(lanes) - 1, 0))
-        known = lanes[number] == givers["c"][order] if len(lanes) else np.zeros(len(order), bool)
-        self.giver_lane, self.from_i = np.where(known, number, -1), givers["b"][order]
+    def _lanes(self, givers: Rows, takers: Rows, giver: Array, taker: Array) -> None:
+        order = np.argsort(giver, kind="stable")
+        self.giver_ends = np.searchsorted(giver[order], np.arange(len(self.sids) + 1))
+        _, (lane, giver_lane) = _numbered([takers["c"], givers["c"]])
+        self.giver_lane, self.from_i = giver_lane[order], givers["b"][order]
         self.giver_flags, self.end_at = givers["e"][order], givers["x"][order]
         order = np.lexsort((takers["b"], lane))
         lane, self.start_i = lane[order], takers["b"][order]
-        self.taker, self.taker_flags = self._sid(takers["a"])[order], takers["e"][order]
+        self.taker, self.taker_flags = taker[order], takers["e"][order]
         start_at = takers["x"][order]
         self.taker_at = start_at
         self.by_record = lane * _FIRST + self.start_i
@@ -137,7 +129,7 @@ class _Stretch:
         """From instances that ended, to those that start later in one of their lanes."""
         which, giver = expand(self.giver_ends[sid], self.giver_ends[sid + 1])
         key, since = key[which], since[which]
-        gives = (self.end_at[giver] <= self.until[key]) & (self.giver_lane[giver] >= 0)
+        gives = self.end_at[giver] <= self.until[key]
         gives &= ((self.giver_flags[giver] & ADOPTED) > 0) | (since <= self.from_i[giver])
         key, giver = key[gives], giver[gives]
         lane, until = self.giver_lane[giver], self.until[key]
@@ -170,10 +162,17 @@ def _earliest(codes: Array, since: Array) -> tuple[Array, Array]:
     return codes[first], since[first]
 
 
+def _numbered(parts: list[Array]) -> tuple[Array, list[Array]]:
+    """All names that there are, in order; and of each part their numbers. To look each up would take twice as long."""
+    names, numbers = np.unique(np.concatenate(parts), return_inverse=True)
+    return names, np.split(numbers.astype(np.int64), np.cumsum([len(one) for one in parts])[:-1])
+
+
 def _least_after(lane: Array, at: Array) -> Array:
     """The least of ``at`` from each row to the end of its lane; rows are in the order of lanes."""
-    ranks = np.unique(at, return_inverse=True)[1].astype(np.int64) if len(at) else np.empty(0, np.int64)
+    if not len(at):
+        return at
+    times, ranks = np.unique(at, return_inverse=True)
     # a later lane has higher numbers, so the least to the right, over all, stays within the lane
-    high = lane.astype(np.int64) * _LATER + ranks
-    least = np.minimum.accumulate(high[::-1])[::-1] - lane.astype(np.int64) * _LATER
-    return np.unique(at)[least] if len(at) else at
+    base = lane.astype(np.int64) * _LATER
+    return times[np.minimum.accumulate((base + ranks)[::-1])[::-1] - base]

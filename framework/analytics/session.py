@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 120.0  # seconds for the first job
 SMALL_RUN = 60_000  # records
+PARTITION = 2_500_000  # records, of which half are in a partition when they are sent around
 
 #: Log4j: errors only, on stderr. Spark's own start-up banner and warnings say nothing to a user of obo.
 _QUIET = """
@@ -68,9 +69,10 @@ def settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",  # few large tasks: 2 cores, not 200
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
         "spark.sql.files.maxPartitionBytes": "24m",  # of three large tasks, one would have a core for itself at last
-        "spark.sql.shuffle.partitions": "16",
         "spark.sql.codegen.cache.maxEntries": "1000",
         "spark.sql.parquet.compression.codec": "zstd",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+        "spark.shuffle.checksum.enabled": "false",  # from this machine's disk to itself
         "spark.sql.ansi.enabled": "false",  # a field that is not there is null, not the end of the job
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
@@ -92,10 +94,15 @@ def session(
             spark.stop()
 
 
+def _partitions(spark: "SparkSession", records: int) -> int:
+    """Two for each core, and so many that one of them can be sorted in memory; each more is a task in every step."""
+    return max(2 * spark.sparkContext.defaultParallelism, 2 * -(-records // PARTITION))
+
+
 @contextmanager
 def fit(spark: "SparkSession", records: int) -> Iterator[None]:
     """Spark set up for a run of about so many records; afterwards as it was."""
-    change = SMALL if records < SMALL_RUN else {}
+    change = SMALL if records < SMALL_RUN else {"spark.sql.shuffle.partitions": str(_partitions(spark, records))}
     before = {name: spark.conf.get(name, None) for name in change}
     for name, value in change.items():
         spark.conf.set(name, value)

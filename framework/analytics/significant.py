@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from framework.analytics import whole
-from framework.analytics.flows import moved
 from framework.analytics.judged import VIOLATION, histories, none, own, violation, within
 from framework.analytics.near import name
 from framework.analytics.tables import Tables
@@ -17,55 +16,55 @@ from framework.analytics.tables import Tables
 _NEVER = 9_000_000_000_000_000_000
 
 
-def leaks(tables: Tables) -> DataFrame:
+def leaks(tables: Tables, moved: DataFrame) -> DataFrame:
     """Of each group, before when nobody but its sender and its own instances can know of it: one of these ends or
     sends, or its sender sends again, here or at another node."""
     again = F.lead("at").over(Window.partitionBy("sid").orderBy("i"))
-    goers = F.broadcast(moved(tables).select(F.col("src").alias("sid"), F.lit(True).alias("goes")).distinct())
+    goers = F.broadcast(moved.select(F.col("src").alias("sid"), F.lit(True).alias("goes")).distinct())
     mine = tables.sends.select("group", "sid", "at", again.alias("again")).join(goers, "sid", "left")
     mine = mine.select("group", F.when(F.col("goes"), F.col("at")).otherwise(F.col("again")).alias("again"))
-    first = tables.sends.where("client = ''").groupBy("sid").agg(F.min("at").alias("nested"))
-    starts = tables.moves.where("start_i is not null").select("group", "sid", "told_at").join(first, "sid", "left")
-    starts = starts.groupBy("group").agg(F.min(F.least("nested", "told_at")).alias("told"))
+    told = F.min(F.least("acted_at", "told_at")).alias("told")
+    starts = tables.moves.where("start_i is not null").groupBy("group").agg(told)
     return mine.join(starts, "group", "left").select("group", F.least("again", "told").alias("leak_at"))
 
 
-def overtaken(tables: Tables, leak: DataFrame, slack: float) -> DataFrame:
+_SENT = ("place", "group", "sender", "sent_i", "sent_at", "origin", "origin_life", "sent_readonly")
+_STARTED = ("dest_node", "dest_life", "act", "object", "method", "keys", "readonly", "sid", "end_i")
+
+
+def known(tables: Tables, elsewhere: DataFrame, moved: DataFrame) -> DataFrame:
+    """What was sent to a place. ``done_i``: since when that has performed it, as this group (``started``) or another;
+    ``came``: it was there; ``leak_at``. ``elsewhere``: of answers, ``moved``: of flows."""
+    return _delivered(tables, elsewhere).join(leaks(tables, moved), "group", "left")
+
+
+def overtaken(tables: Tables, known: DataFrame, slack: float) -> DataFrame:
     """Requests at a place before which that place delivered something sent after they could be known."""
-    done = (
-        histories(tables)
-        .groupBy("place", "invocation")
-        .agg(
-            F.min(F.when(F.col("adopted"), F.lit(0)).otherwise(F.col("start_i"))).alias("done_i"),
-            F.min(F.when(~F.col("adopted"), F.col("start_at"))).alias("done_at"),
-        )
-    )
     torn = F.broadcast(tables.places.where("torn").select("place"))
-    sent = tables.moves.where("sent_i is not null").join(torn, "place", "left_anti")
-    sent = (
-        sent.select(
-            "place",
-            "group",
-            "object",
-            F.col("sent_invocation").alias("invocation"),
-            "sender",
-            "sent_i",
-            "sent_at",
-            "origin",
-            "origin_life",
-            "sent_readonly",
-            "start_i",
-            "view",
-            F.expr("copy_i is not null or start_i is not null").alias("came"),
-        )
-        .join(done, ["place", "invocation"], "left")
-        .join(leak, "group", "left")
-    )
+    sent = known.select(*_SENT, "came", "started", "done_i", "leak_at").join(torn, "place", "left_anti")
     sent = sent.withColumn("position", F.coalesce("done_i", F.lit(_NEVER)))
     window = Window.partitionBy("place").orderBy("position").rangeBetween(Window.unboundedPreceding, -1)
-    newest = F.max(F.when(F.col("start_i").isNotNull(), F.col("sent_at"))).over(window)
+    newest = F.max(F.when(F.col("started"), F.col("sent_at"))).over(window)
     rows = sent.withColumn("newest", newest).where(F.col("newest") >= F.col("leak_at") - slack)
     return _until(rows, tables, slack)
+
+
+def _delivered(tables: Tables, elsewhere: DataFrame) -> DataFrame:
+    yes, no = F.lit(True), F.lit(False)
+    sent = tables.moves.where("sent_i is not null")
+    if tables.alone and not tables.seen.renamed:  # each call was performed once, and its request says when
+        done_i = F.col("start_i").alias("done_i")
+        here = sent.where("start_i is not null")
+        here = here.select(*_SENT, *_STARTED, yes.alias("came"), yes.alias("started"), done_i)
+        copied = F.col("copy_i").isNotNull().alias("came")
+        there = elsewhere.select(*_SENT, copied, no.alias("started"), "done_i")
+        return here.unionByName(there, allowMissingColumns=True)
+    done_i = F.when(F.col("adopted"), F.lit(0)).otherwise(F.col("start_i"))
+    done = histories(tables).groupBy("place", "invocation").agg(F.min(done_i).alias("done_i"))
+    came = F.expr("copy_i is not null or start_i is not null").alias("came")
+    started, invocation = F.col("start_i").isNotNull().alias("started"), F.col("sent_invocation").alias("invocation")
+    rows = sent.select(*_SENT, *_STARTED, came, started, invocation)
+    return rows.join(done, ["place", "invocation"], "left").drop("invocation")
 
 
 def _until(rows: DataFrame, tables: Tables, slack: float) -> DataFrame:
@@ -93,29 +92,43 @@ def asked(found: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def seeds(found: DataFrame, tables: Tables, moved: DataFrame) -> DataFrame:
-    """Who knows of it first: its sender and, if it changes something, the instances of its group. A read is known to
-    its own caller alone (not ``follow``), and to where that one goes."""
+def seeds(found: DataFrame, moved: DataFrame) -> DataFrame:
+    """Who knows of it first: its sender. A read is known to its own caller alone (not ``follow``), and to where that
+    one goes; of what changes something also the instances know (``changes``)."""
     asked = found.withColumn("lo", F.col("sent_at"))
-    columns = ["key", "sid", "since", "lo", "until"]
     mine = asked.select(
         "key", F.col("sender").alias("sid"), F.col("sent_i").alias("since"), "lo", "until",
         (~F.col("sent_readonly")).alias("follow"),
     )  # fmt: skip
-    starts = tables.moves.where("start_i is not null").select("group", "sid", F.col("start_i").alias("since"))
-    others = asked.where("not sent_readonly").join(starts, "group").select(*columns)
     reads = asked.where("sent_readonly").join(moved, (asked.sender == moved.src) & (moved.upto >= asked.sent_i))
     reads = reads.where("at <= until").select("key", F.col("dst").alias("sid"), "since", "lo", "until")
-    return mine.unionByName(others.unionByName(reads).withColumn("follow", F.lit(True)))
+    return mine.unionByName(reads.withColumn("follow", F.lit(True)))
+
+
+def changes(found: DataFrame) -> DataFrame:
+    """Those whose instances know of them: key, group, lo, until."""
+    return found.where("not sent_readonly").select("key", "group", F.col("sent_at").alias("lo"), "until")
+
+
+def instances(changes: DataFrame, tables: Tables) -> DataFrame:
+    """Their instances, as seeds."""
+    starts = tables.moves.where("start_i is not null").select("group", "sid", F.col("start_i").alias("since"))
+    rows = changes.join(starts, "group").select("key", "sid", "since", "lo", "until")
+    return rows.withColumn("follow", F.lit(True))
 
 
 def broken(found: DataFrame, met: DataFrame, tables: Tables) -> DataFrame:
     """Requests that follow from one of ``found`` and were delivered before it: ``met`` has the instances, by their
     names (near.name) and first records."""
-    first = found.select(
-        "key", "place", F.col("invocation").alias("first"), "came", "origin", "origin_life",
-        F.col("group").alias("first_group"),
-    )  # fmt: skip
+    first = found.withColumnRenamed("group", "first_group").join(met, "key")
+    first = first.select("key", "place", "came", "origin", "origin_life", "first_group", "sid", "since")
+    first = first.localCheckpoint()
+    if first.isEmpty():
+        return none(tables, *VIOLATION)
+    names = tables.moves.where("sent_i is not null").select(
+        "place", F.col("group").alias("first_group"), F.col("sent_invocation").alias("first")
+    )
+    first = names.join(F.broadcast(first), ["place", "first_group"])
     later = tables.moves.where("sent_i is not null and start_i is not null").select(
         F.col("place").alias("place"),
         name("sid").alias("sid"),
@@ -127,7 +140,7 @@ def broken(found: DataFrame, met: DataFrame, tables: Tables) -> DataFrame:
         "group",
     )
     pairs = (
-        later.join(F.broadcast(first.join(met, "key")), ["place", "sid", "since"])
+        later.join(F.broadcast(first), ["place", "sid", "since"])
         .where("group != first_group and invocation != first")
         .drop("sid", "since")
         .localCheckpoint()

@@ -22,8 +22,9 @@ def lanes(calls: DataFrame, conflicts: DataFrame) -> DataFrame:
     """Each call once for each lane: ``slot``, ``lane``, ``side`` (which of the two methods), ``alike`` (the lane of a
     method that conflicts with itself) and ``mode``. Calls have object, method and keys."""
     bare = calls.where("keys is null").select("object", F.col("method").alias("other")).distinct()
-    bare = F.broadcast(bare.withColumn("other_bare", F.lit(True)))
-    rows = calls.join(F.broadcast(conflicts), ["object", "method"]).join(bare, ["object", "other"], "left")
+    bare = bare.withColumn("other_bare", F.lit(True))
+    relation = _named(conflicts).join(bare, ["object", "other"], "left")
+    rows = calls.join(F.broadcast(relation), ["object", "method"])
     one = "array<struct<slot:string,mode:string>>"
     keyed = F.transform(
         "keys", lambda k: F.struct(F.concat(F.lit("k"), k["key"]).alias("slot"), k["mode"].alias("mode"))
@@ -33,17 +34,18 @@ def lanes(calls: DataFrame, conflicts: DataFrame) -> DataFrame:
     slots = F.when(F.col("keys").isNull(), all_keys.cast(one)).otherwise(
         F.concat(keyed.cast(one), F.when(F.col("other_bare"), touched).otherwise(F.array()).cast(one))
     )
-    return (
-        rows.withColumns(
-            {
-                "at_slot": F.explode(slots),
-                "lane": F.concat_ws(" ", F.least("method", "other"), F.greatest("method", "other")),
-                "side": (F.col("method") > F.col("other")).cast("int"),
-                "alike": F.col("method") == F.col("other"),
-            }
-        )
-        .select("*", "at_slot.slot", "at_slot.mode")
-        .drop("at_slot", "other", "other_bare")
+    rows = rows.withColumn("at_slot", F.explode(slots)).select("*", "at_slot.slot", "at_slot.mode")
+    return rows.drop("at_slot", "other", "other_bare")
+
+
+def _named(conflicts: DataFrame) -> DataFrame:
+    """Pairs of methods with their lanes: few, so that nothing is left to do for each call."""
+    return conflicts.withColumns(
+        {
+            "lane": F.concat_ws(" ", F.least("method", "other"), F.greatest("method", "other")),
+            "side": (F.col("method") > F.col("other")).cast("int"),
+            "alike": F.col("method") == F.col("other"),
+        }
     )
 
 

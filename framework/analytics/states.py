@@ -3,12 +3,14 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from framework.analytics.judged import histories, own, violation
-from framework.analytics.tables import Tables
+from framework.analytics.judged import VIOLATION, histories, none, own, violation
+from framework.analytics.tables import Tables, few
 
 
 def before_a_state(tables: Tables) -> DataFrame:
     """Performed at a life that had no state yet."""
+    if not tables.later:
+        return none(tables, *VIOLATION)
     late = F.broadcast(tables.places.where("life > 1 and not torn").select("place", "ready_i"))
     rows = own(tables).join(late, "place").where("ready_i is null or start_i < ready_i")
     text = F.concat(F.col("place"), F.lit(" performed "), "invocation", F.lit(" before it had a state"))
@@ -18,6 +20,8 @@ def before_a_state(tables: Tables) -> DataFrame:
 def digests(tables: Tables) -> DataFrame:
     """Places of the final view that performed the same changes, with different states. A set of invocations is
     compared by its size and two sums of hashes of its members."""
+    if tables.states.isEmpty():
+        return none(tables, *VIOLATION)
     done = histories(tables)
     changed = F.col("end_i").isNotNull() & F.col("committed") & ~F.col("readonly")
     parts = done.groupBy("place").agg(
@@ -42,12 +46,19 @@ def digests(tables: Tables) -> DataFrame:
 
 def halves(tables: Tables) -> DataFrame:
     """Committed at one replica of the final view and aborted at another."""
+    if not tables.seen.undone:
+        return none(tables, *VIOLATION)
     final = F.broadcast(tables.places.where("final and not fallen_back").select("place"))
     done = histories(tables).where("end_i is not null and not readonly").join(final, "place", "left_semi")
-    ends = done.groupBy("object", "invocation").agg(
-        F.max(F.when(F.col("committed"), F.col("place"))).alias("yes"),
-        F.max(F.when(~F.col("committed"), F.col("place"))).alias("place"),
-        F.max(F.when(~F.col("committed"), F.col("node"))).alias("node"),
+    aborted = few(done.where("not committed").select("invocation", "object").distinct())
+    ends = (
+        done.join(aborted, ["invocation", "object"], "left_semi")
+        .groupBy("invocation", "object")
+        .agg(
+            F.max(F.when(F.col("committed"), F.col("place"))).alias("yes"),
+            F.max(F.when(~F.col("committed"), F.col("place"))).alias("place"),
+            F.max(F.when(~F.col("committed"), F.col("node"))).alias("node"),
+        )
     )
     text = F.concat(F.col("invocation"), F.lit(" committed at "), "yes", F.lit(" and aborted at "), "place")
     return ends.where("yes is not null and place is not null").select(*violation("A7", text))
@@ -56,6 +67,8 @@ def halves(tables: Tables) -> DataFrame:
 def cut(tables: Tables) -> DataFrame:
     """§7: a change that was sent to all replicas in an earlier view, and performed by all its surviving destinations,
     is in the state of every survivor that joined later. Judged when all that are in the final view have stopped."""
+    if not tables.later:
+        return none(tables, *VIOLATION)
     facts = tables.places.where("final and not torn and not fallen_back and over and ready_i is not null")
     joined = facts.where("life > 1").select(
         "object", F.col("place").alias("joiner"), F.col("node").alias("joiner_node"), F.col("life").alias("joined")

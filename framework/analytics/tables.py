@@ -3,12 +3,16 @@
 ``moves``: a request at one of its destinations, from sending to the end of its instance. One row for each (place,
 group): what was sent there, and what happened to it there. A row without ``sent_i`` was never sent there; one without
 ``start_i`` was not performed there as this group.
-``performed``: instances, by place and invocation. ``nth`` counts if one was performed again.
+``performed``: instances, by place and invocation. ``nth`` counts if one was performed again. A row without ``start_i``
+is an end, or the sending, of an instance that nobody started.
 ``sends``, ``receipts``: what callers did.
+
+Keys begin with what differs most: Spark sorts by the first bytes of the first of them as long as these differ.
 
 All keep ``i``, the number of the record in its file: the order of things at one node, which no clock can change.
 """
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -16,10 +20,16 @@ import msgspec
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from framework.analytics import seen
 from framework.analytics.at_once import at_once
 from framework.analytics.groups import Lives
 from framework.analytics.reading import Run
+from framework.analytics.seen import Seen
 
+_NEEDLESS = (
+    "parquet.column.statistics.enabled", "parquet.size.statistics.enabled", "parquet.page.write-checksum.enabled",
+)  # fmt: skip
+FEW = 300_000  # rows of a few names and numbers: some 30 MB
 TRAN = "tran"  # the object that knows the outcome of transactions
 
 
@@ -38,43 +48,56 @@ class Tables(msgspec.Struct):
     members: DataFrame
     conflicts: DataFrame  # object, method, other: both ways
     alone: bool  # nobody has adopted a state: a history is what the place performed itself
+    later: bool  # some life joined a group that was there
     whole: bool  # there are transactions: some node has a replica of tran
+    seen: Seen  # which faults there may be at all
     history: DataFrame | None = None  # judged.histories, when it was written
 
 
 def make(spark: SparkSession, run: Run, lives: Lives, directory: Path | None = None) -> Tables:
     """With a ``directory`` the big ones are written there, each once, so that no job makes them again."""
 
-    def kept(name: str, frame: DataFrame) -> DataFrame:
-        return frame if directory is None else store(spark, frame, directory / name)
+    def kept(name: str, frame: Callable[[], DataFrame]) -> DataFrame:
+        return frame() if directory is None else store(spark, frame(), directory / name)
 
     events = run.events
-    raw = {"sends": _sends(events), "ends": _ends(events), "receipts": _receipts(events), "copies": _copies(events)}
+    raw = {"performed": partial(_performed, events), "sends": partial(_sends, events)}
+    raw["receipts"] = partial(_receipts, events)
     found = at_once(spark, {name: partial(kept, name, frame) for name, frame in raw.items()})
-    performed = kept("performed", _performed(events, found["ends"]))
+    performed, sends = _counted(found["performed"]), found["sends"]
+    moves = kept("moves", lambda: _moves(requests(sends, lives), performed, _steps(events), lives))
     return Tables(
-        moves=kept("moves", _moves(requests(found["sends"], lives), performed, _steps(events))),
+        moves=moves,
         performed=performed,
-        sends=found["sends"],
+        sends=sends,
         receipts=found["receipts"],
-        copies=found["copies"],
-        ends=found["ends"].where("event = 'end'"),
+        copies=_copies(events),
+        ends=_ends(events),
         states=events.where("event = 'state'").select(_place(), "node", "life", "i", "digest"),
         places=lives.places_table(spark),
         segments=lives.segments_table(spark),
         members=lives.members_table(spark),
         conflicts=conflicts(spark, run),
         alone=not any(place.segments for place in lives.places()),
-        whole=any(place.object == TRAN for place in lives.places()),
+        later=any(place.life[1] > 1 for place in lives.places()),
+        whole=_whole(lives),
+        seen=seen.look(moves, performed),
     )
 
 
 def store(spark: SparkSession, frame: DataFrame, path: Path) -> DataFrame:
     """The same rows, written once and read from there. Most columns have a value of their own in each row: a writer
-    that looks for repeated ones gives up soon."""
+    that looks for repeated ones gives up soon. Nobody asks these files for bounds and sums."""
     small = {"compression": "lz4", "parquet.dictionary.page.size": str(1 << 16)}
+    small |= dict.fromkeys(_NEEDLESS, "false")
     frame.write.mode("overwrite").options(**small).parquet(str(path))
     return spark.read.schema(frame.schema).parquet(str(path))
+
+
+def few(rows: DataFrame) -> DataFrame:
+    """The same rows, made once; sent to all who join them if they are few."""
+    rows = rows.localCheckpoint()
+    return F.broadcast(rows) if rows.count() <= FEW else rows
 
 
 def conflicts(spark: SparkSession, run: Run) -> DataFrame:
@@ -97,19 +120,14 @@ def _copies(events: DataFrame) -> DataFrame:
 
 
 def _ends(events: DataFrame) -> DataFrame:
-    """What says that an instance is over, or is held."""
-    return events.where("event in ('prepare', 'end')").select(
-        "node", "life", "sid", "event", "i", "at", "committed", "replica", "invocation"
-    )
+    return events.where("event = 'end'").select("node", "life", "sid", "i", "replica", "invocation")
 
 
-def _performed(events: DataFrame, ends: DataFrame) -> DataFrame:
+def _performed(events: DataFrame) -> DataFrame:
     starts = events.where("event = 'deliver'").select(
         _place(),
         "node",
         "life",
-        "replica",
-        F.substring_index("replica", "@", 1).alias("object"),
         "group",
         "invocation",
         "sid",
@@ -122,34 +140,40 @@ def _performed(events: DataFrame, ends: DataFrame) -> DataFrame:
         F.col("i").alias("start_i"),
         F.col("at").alias("start_at"),
     )
-    return _counted(starts).join(_ended(ends), ["node", "life", "sid"], "left")
+    return starts.join(_ended(events), ["sid", "node", "life"], "full")
 
 
-def _ended(rows: DataFrame) -> DataFrame:
-    """When an instance ended, and how; when that was told, and what: earlier, if it is held for a transaction."""
+def _ended(events: DataFrame) -> DataFrame:
+    """When an instance ended, and how; when that was told, and what: earlier, if it is held for a transaction. And when
+    it first sent something (``acted_i``, ``acted_at``), how often it ended, and the last time."""
+    rows = events.where("event in ('prepare', 'end') or (event = 'send' and client = '')")
 
     def of(event: str, column: str) -> Column:
-        return F.min_by(F.when(F.col("event") == event, F.col(column)), F.when(F.col("event") == event, F.col("i")))
+        here = F.when(F.col("event") == event, F.col("i"))
+        return F.min(here) if column == "i" else F.min_by(F.when(F.col("event") == event, F.col(column)), here)
 
-    ends = rows.groupBy("node", "life", "sid").agg(
+    end = F.when(F.col("event") == "end", F.col("i"))
+    ends = rows.groupBy("sid", "node", "life").agg(
         of("end", "i").alias("end_i"), of("end", "at").alias("end_at"), of("end", "committed").alias("committed"),
         of("prepare", "i").alias("held_i"), of("prepare", "at").alias("held_at"),
-        of("prepare", "committed").alias("held_ok"),
+        of("prepare", "committed").alias("held_ok"), of("send", "i").alias("acted_i"),
+        of("send", "at").alias("acted_at"), F.count(end).alias("ends"), F.max(end).alias("last_end_i"),
     )  # fmt: skip
     told = {"i": ("held_i", "end_i"), "at": ("held_at", "end_at"), "ok": ("held_ok", "committed")}
     return ends.withColumns({f"told_{n}": F.coalesce(*pair) for n, pair in told.items()}).drop("held_at", "held_ok")
 
 
-def _counted(starts: DataFrame) -> DataFrame:
+def _counted(performed: DataFrame) -> DataFrame:
     """With ``nth``. Hardly any call is performed again: only those are sorted, and mostly there is none."""
     key = ["place", "invocation"]
+    starts = performed.where("start_i is not null")
     if starts.groupBy(F.xxhash64(*key)).count().where("count > 1").isEmpty():
-        return starts.withColumn("nth", F.lit(1))
+        return performed.withColumn("nth", F.lit(1))
     several = starts.groupBy(*key).count().where("count > 1").select(*key)
     nth = F.row_number().over(Window.partitionBy(*key).orderBy("start_i"))
     again = starts.join(several, key, "left_semi").withColumn("nth", nth)
     later = F.broadcast(again.where("nth > 1").select("node", "life", "start_i", "nth"))
-    counted = starts.join(later, ["node", "life", "start_i"], "left")
+    counted = performed.join(later, ["node", "life", "start_i"], "left")
     return counted.withColumn("nth", F.coalesce("nth", F.lit(1)))
 
 
@@ -207,7 +231,7 @@ def requests(sends: DataFrame, lives: Lives) -> DataFrame:
         F.col("dest_node"), "dest_life",
         invocation.alias("sent_invocation"), F.col("invocation").alias("act"), F.col("sid").alias("sender"),
         F.col("node").alias("origin"), F.col("life").alias("origin_life"), F.col("i").alias("sent_i"),
-        F.col("at").alias("sent_at"), F.col("view").alias("sent_view"), "transmission", "receipt", "entries",
+        F.col("at").alias("sent_at"), F.col("view").alias("sent_view"), "entries",
         F.col("footprint.method").alias("sent_method"),
         F.col("footprint.keys").alias("sent_keys"), F.col("footprint.readonly").alias("sent_readonly"),
         F.array_contains("waived", F.col("dest_replica")).alias("is_waived"), "sent_to", "tran",
@@ -217,25 +241,53 @@ def requests(sends: DataFrame, lives: Lives) -> DataFrame:
 def _steps(events: DataFrame) -> DataFrame:
     """When a request arrived at a place, got a proposal, was agreed on, was taken for a copy."""
 
-    def first(event: str, column: str) -> Column:
-        return F.min(F.when(F.col("event") == event, F.col(column)))
+    def of(event: str, column: str) -> Column:
+        return F.when(F.col("event") == event, F.col(column))
 
     wanted = events.where("event in ('arrive', 'propose', 'agree', 'duplicate')")
-    rows = wanted.select(_place(), "group", "event", "i", "at")
-    return rows.groupBy("place", "group").agg(
-        first("arrive", "at").alias("arrive_at"),
-        first("propose", "at").alias("propose_at"),
-        first("agree", "i").alias("agree_i"),
-        first("agree", "at").alias("agree_at"),
-        first("duplicate", "i").alias("copy_i"),
+    return wanted.select(
+        _place(), "group", of("arrive", "at").alias("arrive_at"), of("propose", "at").alias("propose_at"),
+        of("agree", "i").alias("agree_i"), of("agree", "at").alias("agree_at"), of("duplicate", "i").alias("copy_i"),
+        F.when(F.col("event") == "duplicate", F.xxhash64("invocation")).alias("copy_of"),
+    )  # fmt: skip
+
+
+def _there(sent: DataFrame, performed: DataFrame, steps: DataFrame) -> DataFrame:
+    """Every place and group that anything says something about, with its steps. All else is joined to these: what a
+    full join brings Spark does not take for being in order, and would sort it again."""
+    keys = sent.select("place", "group").unionByName(performed.select("place", "group"))
+    rows = steps.unionByName(keys, allowMissingColumns=True)
+    return rows.groupBy("group", "place").agg(
+        *[F.min(c).alias(c) for c in ("arrive_at", "propose_at", "agree_i", "agree_at", "copy_i")],
+        F.count("copy_i").alias("copies"),
+        F.min("copy_of").alias("copy_of"),
+        F.max("copy_of").alias("copy_of_too"),
     )
 
 
-def _moves(sent: DataFrame, performed: DataFrame, steps: DataFrame) -> DataFrame:
-    started = performed.where("nth = 1").select(
+def _moves(sent: DataFrame, performed: DataFrame, steps: DataFrame, lives: Lives) -> DataFrame:
+    """What nobody asks for is not written: where else a request went matters for reads and if lives have ended, what
+    it was sent as only where it may wait for a transaction."""
+    started = performed.where("nth = 1 and start_i is not null").select(
         "place", "group", "invocation", "sid", "view", "method", "keys", "readonly", "way", "start_i", "start_at",
-        "end_i", "end_at", "committed", "held_i", "told_i", "told_at", "told_ok", "cancelled",
+        "end_i", "end_at", "committed", "held_i", "told_i", "told_at", "told_ok", "cancelled", "acted_i", "acted_at",
     )  # fmt: skip
-    rows = sent.join(started, ["place", "group"], "full").join(steps, ["place", "group"], "full")
-    # a copy that was never sent there is another fault (once.copies)
-    return rows.where("coalesce(sent_i, start_i) is not null or coalesce(arrive_at, propose_at, agree_at) is not null")
+    if not _whole(lives):
+        sent = sent.drop("sent_method", "sent_keys")
+    there = _there(sent, started, steps)
+    rows = there.join(sent, ["group", "place"], "left").join(started, ["group", "place"], "left")
+    ended = F.lit(not all(place.final for place in lives.places()))
+    asked = F.coalesce("readonly", F.lit(False)) | F.coalesce("sent_readonly", F.lit(False)) | ended
+    rows = rows.withColumns(
+        {
+            "sent_to": F.when(asked, F.col("sent_to")),
+            "odd_copy": seen.odd_copy(),
+            "renamed": seen.renamed(),
+            "invocation": F.when(F.col("sent_i").isNull(), F.col("invocation")),  # else sent_invocation is asked for
+        }
+    )
+    return rows.drop("copies", "copy_of", "copy_of_too")
+
+
+def _whole(lives: Lives) -> bool:
+    return any(place.object == TRAN for place in lives.places())

@@ -39,24 +39,29 @@ class Stage(msgspec.Struct):
     """What several jobs need besides the tables, written once."""
 
     answers: DataFrame
+    elsewhere: DataFrame  # requests that were performed as another group, or not
     lanes: DataFrame
     met: DataFrame  # who met whom in the lanes
 
 
 def stage(spark: SparkSession, tables: Tables, directory: Path) -> tuple[Tables, Stage]:
-    """Also the tables, with their histories written."""
+    """Also the tables, with their histories written, and what is seen of copies."""
     if not tables.alone:  # else they are what moves has already
         tables = msgspec.structs.replace(tables, history=store(spark, histories(tables), directory / "history"))
 
     def met() -> tuple[DataFrame, DataFrame]:
-        kept = store(spark, performed(tables), directory / "lanes")
+        # to make them again is less than to write and read them, unless transactions have to be looked up
+        kept = store(spark, performed(tables), directory / "lanes") if tables.whole else performed(tables)
         return kept, store(spark, crowd.crowded(tables, kept), directory / "met")
 
-    def told() -> tuple[DataFrame, ...]:
-        return (store(spark, answers.answers(tables), directory / "answers"),)
+    def told() -> tuple[DataFrame, DataFrame]:
+        others = store(spark, answers.elsewhere(tables), directory / "elsewhere")
+        return store(spark, answers.answers(tables, others), directory / "answers"), others
 
     found = at_once(spark, {"met": met, "told": told})
-    return tables, Stage(*found["told"], *found["met"])
+    staged = Stage(*found["told"], *found["met"])
+    late = tables.seen.late_copy or answers.late_copies(staged.elsewhere)
+    return msgspec.structs.replace(tables, seen=msgspec.structs.replace(tables.seen, late_copy=late)), staged
 
 
 def performed(tables: Tables) -> DataFrame:
@@ -65,7 +70,8 @@ def performed(tables: Tables) -> DataFrame:
     passed = F.broadcast(whole.passed_over(tables).withColumn("passed", F.lit(True)))
     calls = own(tables).join(passed, ["place", "invocation"], "left").select(
         "place", "node", "object", "method", "keys", "sid", "readonly", "start_i", "start_at", "end_i", "end_at",
-        "committed", "agree_i", "agree_at", F.coalesce("passed", F.lit(False)).alias("passed"),
+        "committed", "agree_i", "agree_at", F.col("acted_i").isNotNull().alias("acted"),
+        F.coalesce("passed", F.lit(False)).alias("passed"),
     )  # fmt: skip
     return lanes(calls, tables.conflicts).drop("method", "keys")
 
@@ -75,7 +81,6 @@ Rule = Callable[[], DataFrame]
 
 def local(spark: SparkSession, tables: Tables, staged: Stage, lives: Lives) -> dict[str, Rule]:
     """The rules that need no following, by a name to show: what to call for their violations."""
-    snapshots = spark.createDataFrame(lives.snapshots, "place string, snapshot_i bigint, to string")
     told = [
         (rule, place.rpartition("@")[2].partition("#")[0], place, "", text)
         for group in lives.groups
@@ -92,7 +97,7 @@ def local(spark: SparkSession, tables: Tables, staged: Stage, lives: Lives) -> d
         "P0 §3.2 receipts": partial(answers.incomplete, tables),
         "A3 one order": partial(alone.reversed_pairs, tables),
         "A4 mutual exclusion": partial(alone.overlaps, tables, staged.lanes, staged.met),
-        "A4 states": partial(alone.given_away, tables, snapshots),
+        "A4 states": partial(alone.given_away, tables, lives.snapshots),
         "A4 answers": partial(answers.contradicted, staged.answers),
         "A7 no state yet": partial(states.before_a_state, tables),
         "A7 digests": partial(states.digests, tables),
@@ -123,22 +128,33 @@ class Followed(msgspec.Struct):
 
 
 def followed(
-    spark: SparkSession, tables: Tables, staged: Stage, slack: float, directory: Path, tell: Tell = lambda _: None
+    spark: SparkSession,
+    tables: Tables,
+    staged: Stage,
+    slack: float,
+    directory: Path,
+    tell: Tell = lambda _: None,
+    roots: bool = True,
 ) -> Followed:
-    """A2 and the message ratio ask the same question of different messages: they are followed together."""
-    leak = significant.leaks(tables).localCheckpoint()
-    came = ratio.messages(tables, staged.answers)
+    """A2 and the message ratio ask the same question of different messages: they are followed together. ``roots``:
+    somebody asks to which calls the messages belong."""
+    moved = flows.moved(tables).localCheckpoint()
+    known = store(spark, significant.known(tables, staged.elsewhere, moved), directory / "known")
+    came = ratio.messages(known, staged.answers, roots)
 
     def pairs_() -> DataFrame:
-        return store(spark, ratio.neighbours(came, tables.conflicts, leak, slack), directory / "pairs")
+        return store(spark, ratio.neighbours(came, tables.conflicts, slack), directory / "pairs")
 
-    both = at_once(spark, {"a2": significant.overtaken(tables, leak, slack).localCheckpoint, "ratio": pairs_})
+    both = at_once(spark, {"ratio": pairs_, "a2": significant.overtaken(tables, known, slack).localCheckpoint})
     found, pairs = both["a2"], both["ratio"]
     pairs, share = ratio.sampled(pairs)
     asked = significant.asked(found).unionByName(ratio.asked(pairs, slack)).localCheckpoint()
-    begin = significant.seeds(found, tables, flows.moved(tables)).unionByName(ratio.seeds(pairs, tables, slack))
+    known_first = significant.seeds(found, moved).unionByName(ratio.seeds(pairs, slack))
+    changes = significant.changes(found).unionByName(ratio.changes(pairs, slack))
+    begin = known_first.unionByName(significant.instances(changes, tables))
     number, keys = found.count(), asked.count()
     tell(f"following {number} requests that were overtaken, {keys - number} neighbours")
-    done = following.answered(tables, staged.answers, staged.lanes, asked, begin, slack, tell)
+    ways = flows.edges(tables, staged.answers, moved)
+    done = following.answered(tables, ways, staged.lanes, asked, begin, slack, tell)
     broken = significant.broken(found, done.met.where("sid != 0"), tables)
     return Followed(broken, ratio.decided(pairs, done.met.where("sid = 0")), share, number, done.rounds, done.open)
