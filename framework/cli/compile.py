@@ -18,21 +18,8 @@ HOME = Path(__file__).resolve().parents[2]  # where the package framework is
 NOT = {"__init__", "messages", "event", "events", "words", "view", "receipt", "handed"}
 #: Where a call goes through in a node; and what inherits from a class of these: Python's own classes cannot.
 ORB = (
-    *(
-        "sessions",
-        "served",
-        "naming",
-        "dispatch",
-        "performance",
-        "stage",
-        "turn",
-        "undo",
-        "undoing",
-        "life",
-        "node",
-        "given",
-    ),
-    *("limits", "who", "recent", "state/tracker", "short"),
+    *("sessions", "served", "naming", "dispatch", "performance", "stage", "turn", "undo", "undoing", "life", "node"),
+    *("given", "limits", "who", "recent", "state/tracker", "short"),
     *("reading", "sampling", "durable/past", "backed/writing", "backed/resident", "backed/recalled"),
 )
 MODULES = [

@@ -181,6 +181,7 @@ class Home(Calling):
         opened = await self._prepared() or await self._opened()
         if opened is None:
             return
+        self._max_message, self._distrusted = opened.max_message, 0
         try:
             if opened.why:
                 self._why = f"{opened.address}: {opened.why}"
@@ -194,14 +195,12 @@ class Home(Calling):
         """None: no node will ever let us in."""
         address = next(self._turn)
         try:
-            opened = await open_session(self._credentials, address, self.client, FIRST_ANSWER)
+            return await open_session(self._credentials, address, self.client, FIRST_ANSWER)
         except NotOpened as fault:
             self._why = f"{address}: {fault}{hint(str(fault), self._credentials.tls)}"
             if self._refused_by(address, fault.error):
                 return None
             raise NotReached(self._why) from None
-        self._max_message, self._distrusted = opened.max_message, 0
-        return opened
 
     # a home that is about to stop
 
@@ -228,8 +227,6 @@ class Home(Calling):
             return None
         opened = await self._preparing
         self._preparing = None
-        if opened is not None:
-            self._max_message, self._distrusted = opened.max_message, 0
         return opened
 
     async def _read_stale(self, stream: Any) -> None:
