@@ -1,5 +1,6 @@
 """What ``obo demo`` shows while it runs: a live picture in a terminal, plain lines elsewhere."""
 
+import re
 import time
 from types import TracebackType
 from typing import Any, Self
@@ -134,5 +135,5 @@ def _line(tally: Tally, told: dict[str, dict[str, Any]]) -> str:
 
 
 def _short(node: str, status: dict[str, Any]) -> str:
-    """The state without its reasons."""
-    return state_of(f"{NAME}@{node}", status)[0].partition(":")[0]
+    """The state without its reasons and numbers."""
+    return re.split(": |, | from ", state_of(f"{NAME}@{node}", status)[0])[0]

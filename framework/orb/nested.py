@@ -14,12 +14,12 @@ import msgspec
 
 from framework.com.events import Cancel, Collect, Received, Submit
 from framework.com.receipt import Receipt
-from framework.errors import Aborted, BadRequest, DeadlineExceeded, OboError
+from framework.errors import BadRequest, DeadlineExceeded, OboError
 from framework.ids import TRAN, Replica
 from framework.orb.durable.entries import seen
 from framework.orb.messages import Act, Ask
 from framework.orb.naming import usual_receipt
-from framework.orb.outcome import Outcome
+from framework.orb.outcome import Outcome, stopped
 from framework.orb.proxy import Face, Finish, Options, Request, Sent, Settle
 from framework.orb.waits import Latch, LoopFuture
 from framework.orb.ways import AsyncWays, Ways
@@ -118,7 +118,7 @@ class NestedCalls:
         if self._waits is not None:
             number, settle = self._waits
             self.give_up(number)
-            error = Aborted(f"{self.performance.method.where}: cancelled by its caller")
+            error = stopped(self.performance.method.where)
             self._note(error)
             settle(error)
 

@@ -31,6 +31,7 @@ class Failure(msgspec.Struct, array_like=True, frozen=True):
     error: str
     text: str
     traceback: str = ""
+    whole: bool = False  # it was the root of a transaction: nothing is left of what it did, at any object
 
 
 _failure = msgspec.msgpack.Decoder(Failure)
@@ -38,11 +39,16 @@ _any = Codec(Any)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def failure(error: BaseException) -> bytes:
+def failure(error: BaseException, whole: bool = False) -> bytes:
     """The body of a response that says what was raised. The first frame is the framework's own."""
     inner = error.__traceback__.tb_next if error.__traceback__ else None
     lines = traceback.format_exception(type(error), error, inner, limit=-DEEPEST)
-    return _encode(Failure(type(error).__name__, str(error), "".join(lines)))
+    return _encode(Failure(type(error).__name__, str(error), "".join(lines), whole))
+
+
+def stopped(where: str) -> errors.Aborted:
+    """What a method is told, or says, that nobody waits for."""
+    return errors.Aborted(f"{where}: stopped; its caller has cancelled it, or its transaction was aborted")
 
 
 def named(error: str, text: str) -> OboError:
@@ -106,6 +112,8 @@ class Reply:
             return RemoteError(f"{self.replica}: {body!r:.200}")
         if found.error == errors.Outdated.__name__:
             return errors.Outdated(f"{self.replica}: {found.text}")
+        if found.error == errors.Aborted.__name__ and found.whole:
+            return errors.Aborted(f"{self.replica}: {found.text}")
         error = RemoteError(f"{found.error}: {found.text}")
         error.add_note(f"raised at {self.replica}:\n{found.traceback.rstrip()}")
         return error

@@ -10,14 +10,13 @@ from zlib import crc32
 from framework.com.events import Completed, Deliver, Received
 from framework.declare import Method, Object, performing
 from framework.declare.environment import CURRENT
-from framework.errors import Aborted
 from framework.ids import Invocation, Replica, Sid
 from framework.orb.blocked import Watched
 from framework.orb.durable.entries import Entry, Seen
 from framework.orb.given import Given
 from framework.orb.messages import Envelope
 from framework.orb.nested import NestedAsyncOrb, NestedCalls, NestedOrb
-from framework.orb.outcome import failure
+from framework.orb.outcome import failure, stopped
 from framework.orb.recent import Recent
 from framework.orb.short import MOST_BYTES, Elsewhere
 from framework.orb.stage import Stage
@@ -162,7 +161,7 @@ class Performance(Given):
 
     def check_wanted(self) -> None:
         if self.cancelled:
-            raise Aborted(f"{self.method.where}: cancelled by its caller")
+            raise stopped(self.method.where)
 
     def when_safe(self, act: Callable[[], None]) -> None:
         """On the loop. What it sends to others tells them of what it follows: not before that is on disk."""
@@ -306,7 +305,7 @@ class Performance(Given):
     def _raised(self, error: BaseException) -> tuple[bool, bytes]:
         if self._undo is not None:
             self._undo.take_back()
-        return False, failure(error)
+        return False, failure(error, self.resident.takes_part and self.effect.tran is None)
 
     def _end(self, ok: bool, packed: bytes) -> None:
         """In its turn. When the life is over, it is known which instances are in the state: this one is not."""

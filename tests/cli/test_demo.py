@@ -7,9 +7,11 @@ import subprocess
 import time
 
 import pytest
+from rich.console import Console
 
 from framework.cli.demo_money import ACCOUNTS, NAME, NOTE, START, Tally, prepare
 from framework.cli.demo_verdict import judge
+from framework.cli.demo_view import View
 from framework.testing import cluster
 from objects.sql.client import Sql
 from objects.sql.database import Database
@@ -163,3 +165,21 @@ def test_speed():
     assert (half, nearly_all) == (0.05, 0.099)
     assert (tally.confirmed, tally.refused, tally.longest, sum(tally.per_second)) == (100, 1, 9.0, 100)
     assert Tally().speed() == (0.0, 0.0, 0.0)
+
+
+def test_a_line_is_not_long_whatever_nodes_do(capsys):
+    """The first run in which a node was seen while it got its state had a line of 158 characters."""
+    tally = Tally()
+    for _ in range(4_999):
+        tally.add(tally.began, 12.3, False)
+    job = {"replica": f"{NAME}@n3", "from": f"{NAME}@n1", "bytes": 1_234_567_890}
+    out = {"group": {"state": "out", "why": "it has left in order: view 2 was decided without this node"}}
+    transfers = {"unready": [f"{NAME}@n3"], "adopting": [], "fetching": [job]}
+    unready = {"group": {"state": "steady"}, "transfers": transfers}
+    view = View(Console(), 60.0)
+    view.begin(tally)
+    view._next = 0.0
+    view.update({"n1": {"error": "no route"}, "n2": out, "n3": unready})
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.endswith("n1 not reached, n2 no member, n3 gets its state")
+    assert len(line) <= 140

@@ -3,9 +3,14 @@ not is not, in no part. Each run ends with its traces before the oracle."""
 
 import threading
 
+import grpc
 import pytest
 
 from framework.errors import Aborted, OboError, OutcomeUnknown
+from framework.net.wire.orb_pb2 import InvokeRequest, RequestId
+from framework.net.wire.orb_pb2_grpc import GatewayStub
+from framework.orb.client import ask_node
+from framework.orb.messages import Change
 from framework.testing import cluster
 from objects.bank import Bank
 from tests.cluster.accounts import Office, Vault
@@ -99,3 +104,47 @@ def test_all_are_killed_again_and_again(tmp_path, move):
 def balances(orb, bank, account):
     replies = orb.crec(orb.mcast(orb.object(Vault, bank).audit.request()))
     return [r.value.get(account, 0) for r in replies]
+
+
+class Plain:
+    """Invokes with an id of its own, so that it can ask again for what became of a call."""
+
+    def __init__(self, c, node):
+        self._channel = grpc.insecure_channel(c.addresses[node])
+        self.move = InvokeRequest(object="office", method="move", args_json='["ann", 1]', timeout_s=WAIT)
+        self.move.id.CopyFrom(RequestId(client="plain", number=1, made_at=1000.0))
+
+    def invoke(self):
+        return GatewayStub(self._channel).Invoke.future(self.move, timeout=WAIT)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._channel.close()
+
+
+def test_who_asks_after_a_crash_of_all_hears_that_it_was_aborted_too():
+    """A method that is stopped, because others aborted its transaction, writes down how it ended."""
+    with cluster({"one": Vault, "two": Vault, "office": Office}, 3) as c:
+        orb = c.connect(timeout=WAIT)
+        orb.object(Vault, "one").deposit("ann", ALL)
+        with Plain(c, "n1") as client, orb.transaction(timeout=WAIT):
+            orb.object(Vault, "one").withdraw("ann", 1)  # and holds its slot
+            moving = client.invoke()
+            until(lambda: "i-plain/1" in [t["name"] for t in transactions(c)], "it has called nobody")
+            ask_node(c.addresses["n1"], Change(1, "abort", "i-plain/1"), WAIT)
+            assert moving.code() is grpc.StatusCode.ABORTED
+            assert "somebody asked for it" in moving.details()
+        for name in c.nodes:
+            c.crash(name)
+        restart_all(c, c.nodes)
+        with Plain(c, "n2") as client:
+            again = client.invoke()
+            assert again.code() is grpc.StatusCode.ABORTED, again.details()
+            assert "Office.move: stopped" in again.details()
+        assert balances(c.connect(timeout=WAIT), "two", "ann") == [0, 0, 0]
+
+
+def transactions(c):
+    return c.look("n1")["transactions"]

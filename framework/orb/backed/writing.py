@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from framework.com.events import Completed, Deliver, Received
 from framework.declare import Method, performing
-from framework.errors import Aborted, BadRequest, Broken
+from framework.errors import BadRequest, Broken
 from framework.orb.blocked import Watched
 from framework.orb.durable.entries import Entry, Seen
 from framework.orb.given import Given
 from framework.orb.messages import Envelope
-from framework.orb.outcome import failure
+from framework.orb.outcome import failure, stopped
 
 if TYPE_CHECKING:
     from framework.orb.backed.resident import BackedResident
@@ -53,8 +53,7 @@ class Writing(Given):
     def perform(self) -> Completed:
         """In the thread. ``Broken`` comes out of it: then nobody is told anything."""
         if self.cancelled:
-            error = Aborted(f"{self.method.where}: cancelled by its caller")
-            return Completed(self.effect.sid, False, failure(error), False, safe=False)
+            return Completed(self.effect.sid, False, failure(stopped(self.method.where)), False, safe=False)
         completed = self._performed()
         self._body = completed.body
         return completed
