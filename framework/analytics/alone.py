@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from framework.analytics import whole
 from framework.analytics.judged import VIOLATION, footprint, histories, none, own, violation, within
+from framework.analytics.little import little
 from framework.analytics.near import name
 from framework.analytics.slots import clash, earlier
 from framework.analytics.slots import lanes as in_lanes
@@ -63,7 +64,7 @@ def given_away(tables: Tables, taken: Sequence[tuple[str, int, str]]) -> DataFra
     called nobody by then. ``taken``: groups.Lives.snapshots."""
     if not taken:
         return none(tables, *VIOLATION)
-    snapshots = tables.places.sparkSession.createDataFrame(taken, "place string, snapshot_i bigint, to string")
+    snapshots = little(tables.places.sparkSession, taken, "place string, snapshot_i bigint, to string")
     rows = own(tables).join(F.broadcast(snapshots), "place")
     rows = rows.where("start_i < snapshot_i and (end_i is null or end_i > snapshot_i)")
     rows = rows.where("not readonly or acted_i < snapshot_i")
@@ -76,8 +77,8 @@ def given_away(tables: Tables, taken: Sequence[tuple[str, int, str]]) -> DataFra
 def reversed_pairs(tables: Tables) -> DataFrame:
     """A3: conflicting requests that two places delivered in different orders. Acts are compared, so that the parts of a
     pcast have one order on all its objects."""
-    both = _at_two_places(tables)
-    rows = in_lanes(both, tables.conflicts)
+    both = _at_two_places(tables).localCheckpoint()  # few, and asked for more than once
+    rows = in_lanes(both, tables.relation)
     value = F.when(F.col("b_own"), F.col("b_order"))  # of what both adopted, the donor is asked
     wrong = rows.withColumn("before", earlier(rows, ["place", "b_place"], "order", value))
     wrong = wrong.where("not adopted and before > b_order")
@@ -116,13 +117,15 @@ def _at_two_places(tables: Tables) -> DataFrame:
     final view all copies of a call that changes something count as one; else it must be this very request (oracle:
     _common). Only numbers are compared, of places (``p``) and orders; what else is asked of a call is looked up for the
     few that moved."""
-    places = sorted(tables.places.select("place", "final").collect())
+    places = sorted(tables.places.select("place", "final", "history", "fallen_back").collect())
     names = F.array(*[F.lit(one.place) for one in places])
-    spark = tables.places.sparkSession
-    number = spark.createDataFrame([(one.place, n) for n, one in enumerate(places)], "place string, p int")
-    facts = tables.places.select("place", "final", "history", "fallen_back").join(F.broadcast(number), "place")
+    facts = little(
+        tables.places.sparkSession,
+        [(*one, n) for n, one in enumerate(places)],
+        "place string, final boolean, history bigint, fallen_back boolean, p int",
+    )
     done = whole.lost(histories(tables), tables).where("not lost").join(F.broadcast(facts), "place")
-    asking = F.broadcast(tables.conflicts.select("object", "method").distinct())  # others have an order with nobody
+    asking = F.broadcast(tables.conflicts.select("object", "method"))  # others have an order with nobody
     done = done.where("not fallen_back").join(asking, ["object", "method"], "left_semi").withColumn("call", name("act"))
     gone = any(not one.final for one in places)
     done = done.withColumn("asked", F.when(F.col("readonly") | F.lit(gone), F.col("sent_to")))

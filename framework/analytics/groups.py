@@ -14,6 +14,7 @@ import msgspec
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from framework.analytics.little import little
 from framework.analytics.pieces import Bounds, bounds
 from framework.analytics.reading import Run
 from framework.sim.oracle_views import Life, Views, named
@@ -185,7 +186,8 @@ class Lives(msgspec.Struct):
                 facts = (p.final, ready, p.history, p.torn, crashed, holes, bool(group.fallen), group.over)
                 lost = (p.object in group.fallen, group.formed)
                 rows.append((p.name, p.replica, p.object, p.life[0], p.life[1], *facts, *lost))
-        return spark.createDataFrame(
+        return little(
+            spark,
             rows,
             "place string, replica string, object string, node string, life bigint, final boolean, ready_i bigint, "
             "history bigint, torn boolean, crashed boolean, holes boolean, fallen_back boolean, over boolean, "
@@ -194,7 +196,7 @@ class Lives(msgspec.Struct):
 
     def segments_table(self, spark: SparkSession) -> DataFrame:
         rows = [(p.name, s.source, s.limit, s.step) for p in self.places() for s in p.segments]
-        return spark.createDataFrame(rows, "place string, source string, upto bigint, step int")
+        return little(spark, rows, "place string, source string, upto bigint, step int")
 
     def members_table(self, spark: SparkSession) -> DataFrame:
         """(node, view): which life of it is a member."""
@@ -204,7 +206,7 @@ class Lives(msgspec.Struct):
             for view, members in group.views.members.items()
             for node, since in members.items()
         }
-        return spark.createDataFrame(sorted(rows), "node string, view bigint, life bigint")
+        return little(spark, sorted(rows), "node string, view bigint, life bigint")
 
 
 def find(run: Run) -> Lives:

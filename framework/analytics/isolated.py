@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from framework.analytics.judged import VIOLATION, histories, none
+from framework.analytics.little import little
 from framework.analytics.slots import clash, earlier, lanes
 from framework.analytics.tables import TRAN, Tables
 from framework.analytics.whole import judged
@@ -25,7 +26,7 @@ def cycles(tables: Tables) -> DataFrame:
     """T3."""
     if not tables.whole:
         return none(tables, *VIOLATION)
-    rows = lanes(_high(_calls(tables)), tables.conflicts)
+    rows = lanes(_high(_calls(tables)), tables.relation)
     own = F.struct("height", "t")
     fallen = rows.withColumn("before", earlier(rows, ["place"], "order", own)).where(F.col("before") > own)
     bounds = fallen.select(F.min("height"), F.max("before.height")).first()
@@ -33,7 +34,7 @@ def cycles(tables: Tables) -> DataFrame:
     found: list[tuple[str, ...]] = []
     if bounds is not None and bounds[0] is not None:
         found = _told(_edges(rows.where(F.col("height").between(*bounds)), tables))
-    return spark.createDataFrame(found, ", ".join(f"{name} string" for name in VIOLATION))
+    return little(spark, found, ", ".join(f"{name} string" for name in VIOLATION))
 
 
 def _calls(tables: Tables) -> DataFrame:

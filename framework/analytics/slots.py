@@ -8,22 +8,29 @@ in the lane of the slot ``*``, where keyed calls of methods it conflicts with st
 touch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from framework.analytics.little import little
 from framework.footprint import AGAINST
 
 _EVERYTHING = "*"
 
 
-def lanes(calls: DataFrame, conflicts: DataFrame) -> DataFrame:
+def relation(
+    spark: SparkSession, conflicts: Iterable[tuple[str, str, str]], bare: Collection[tuple[str, str]]
+) -> DataFrame:
+    """Pairs of methods that conflict, with their lanes: few, so that nothing is left to do for each call.
+    ``conflicts``: object, method, other, both ways; ``bare``: object and method of all calls without key."""
+    rows = [(o, m, " ".join(sorted((m, n))), int(m > n), m == n, (o, n) in bare) for o, m, n in conflicts]
+    return little(spark, rows, "object string, method string, lane string, side int, alike boolean, other_bare boolean")
+
+
+def lanes(calls: DataFrame, relation: DataFrame) -> DataFrame:
     """Each call once for each lane: ``slot``, ``lane``, ``side`` (which of the two methods), ``alike`` (the lane of a
     method that conflicts with itself) and ``mode``. Calls have object, method and keys."""
-    bare = calls.where("keys is null").select("object", F.col("method").alias("other")).distinct()
-    bare = bare.withColumn("other_bare", F.lit(True))
-    relation = _named(conflicts).join(bare, ["object", "other"], "left")
     rows = calls.join(F.broadcast(relation), ["object", "method"])
     one = "array<struct<slot:string,mode:string>>"
     keyed = F.transform(
@@ -35,18 +42,7 @@ def lanes(calls: DataFrame, conflicts: DataFrame) -> DataFrame:
         F.concat(keyed.cast(one), F.when(F.col("other_bare"), touched).otherwise(F.array()).cast(one))
     )
     rows = rows.withColumn("at_slot", F.explode(slots)).select("*", "at_slot.slot", "at_slot.mode")
-    return rows.drop("at_slot", "other", "other_bare")
-
-
-def _named(conflicts: DataFrame) -> DataFrame:
-    """Pairs of methods with their lanes: few, so that nothing is left to do for each call."""
-    return conflicts.withColumns(
-        {
-            "lane": F.concat_ws(" ", F.least("method", "other"), F.greatest("method", "other")),
-            "side": (F.col("method") > F.col("other")).cast("int"),
-            "alike": F.col("method") == F.col("other"),
-        }
-    )
+    return rows.drop("at_slot", "other_bare")
 
 
 def earlier(rows: DataFrame, by: Sequence[str], order: str, value: Column) -> Column:

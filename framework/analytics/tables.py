@@ -20,9 +20,10 @@ import msgspec
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from framework.analytics import seen
+from framework.analytics import seen, slots
 from framework.analytics.at_once import at_once
 from framework.analytics.groups import Lives
+from framework.analytics.little import little
 from framework.analytics.reading import Run
 from framework.analytics.seen import Seen
 
@@ -47,6 +48,7 @@ class Tables(msgspec.Struct):
     segments: DataFrame
     members: DataFrame
     conflicts: DataFrame  # object, method, other: both ways
+    relation: DataFrame  # the same, with lanes (slots.relation)
     alone: bool  # nobody has adopted a state: a history is what the place performed itself
     later: bool  # some life joined a group that was there
     whole: bool  # there are transactions: some node has a replica of tran
@@ -61,11 +63,12 @@ def make(spark: SparkSession, run: Run, lives: Lives, directory: Path | None = N
         return frame() if directory is None else store(spark, frame(), directory / name)
 
     events = run.events
-    raw = {"performed": partial(_performed, events), "sends": partial(_sends, events)}
+    raw = {"performed": partial(_performed, run), "sends": partial(_sends, events)}
     raw["receipts"] = partial(_receipts, events)
     found = at_once(spark, {name: partial(kept, name, frame) for name, frame in raw.items()})
     performed, sends = _counted(found["performed"]), found["sends"]
     moves = kept("moves", lambda: _moves(requests(sends, lives), performed, _steps(events), lives))
+    pairs = conflicts(run)
     return Tables(
         moves=moves,
         performed=performed,
@@ -77,7 +80,8 @@ def make(spark: SparkSession, run: Run, lives: Lives, directory: Path | None = N
         places=lives.places_table(spark),
         segments=lives.segments_table(spark),
         members=lives.members_table(spark),
-        conflicts=conflicts(spark, run),
+        conflicts=little(spark, pairs, "object string, method string, other string"),
+        relation=slots.relation(spark, pairs, _bare(moves)),
         alone=not any(place.segments for place in lives.places()),
         later=any(place.life[1] > 1 for place in lives.places()),
         whole=_whole(lives),
@@ -100,13 +104,20 @@ def few(rows: DataFrame) -> DataFrame:
     return F.broadcast(rows) if rows.count() <= FEW else rows
 
 
-def conflicts(spark: SparkSession, run: Run) -> DataFrame:
+def conflicts(run: Run) -> list[tuple[str, str, str]]:
+    """object, method, other: both ways."""
     rows = set()
     for one in run.lives:
         for name, placed in one.header.objects.items():
             for a, b in placed.conflicts:
                 rows |= {(name, a, b), (name, b, a)}
-    return spark.createDataFrame(sorted(rows), "object string, method string, other string")
+    return sorted(rows)
+
+
+def _bare(moves: DataFrame) -> set[tuple[str, str]]:
+    """Object and method of what was performed without a key."""
+    rows = moves.where("sent_i is not null and start_i is not null and keys is null").select("object", "method")
+    return {(r.object, r.method) for r in rows.distinct().collect()}
 
 
 def _place(replica: str = "replica", life: str = "life") -> Column:
@@ -123,7 +134,8 @@ def _ends(events: DataFrame) -> DataFrame:
     return events.where("event = 'end'").select("node", "life", "sid", "i", "replica", "invocation")
 
 
-def _performed(events: DataFrame) -> DataFrame:
+def _performed(run: Run) -> DataFrame:
+    events = run.events
     starts = events.where("event = 'deliver'").select(
         _place(),
         "node",
@@ -140,10 +152,14 @@ def _performed(events: DataFrame) -> DataFrame:
         F.col("i").alias("start_i"),
         F.col("at").alias("start_at"),
     )
-    return starts.join(_ended(events), ["sid", "node", "life"], "full")
+    key = ["sid", "node", "life"]
+    if all(one.header.life == 1 for one in run.lives):  # then it is no key: with it Spark would send all ends twice
+        key.remove("life")
+        return starts.drop("life").join(_ended(events, key), key, "full").withColumn("life", F.lit(1).cast("bigint"))
+    return starts.join(_ended(events, key), key, "full")
 
 
-def _ended(events: DataFrame) -> DataFrame:
+def _ended(events: DataFrame, key: list[str]) -> DataFrame:
     """When an instance ended, and how; when that was told, and what: earlier, if it is held for a transaction. And when
     it first sent something (``acted_i``, ``acted_at``), how often it ended, and the last time."""
     rows = events.where("event in ('prepare', 'end') or (event = 'send' and client = '')")
@@ -153,7 +169,7 @@ def _ended(events: DataFrame) -> DataFrame:
         return F.min(here) if column == "i" else F.min_by(F.when(F.col("event") == event, F.col(column)), here)
 
     end = F.when(F.col("event") == "end", F.col("i"))
-    ends = rows.groupBy("sid", "node", "life").agg(
+    ends = rows.groupBy(*key).agg(
         of("end", "i").alias("end_i"), of("end", "at").alias("end_at"), of("end", "committed").alias("committed"),
         of("prepare", "i").alias("held_i"), of("prepare", "at").alias("held_at"),
         of("prepare", "committed").alias("held_ok"), of("send", "i").alias("acted_i"),
@@ -239,24 +255,18 @@ def requests(sends: DataFrame, lives: Lives) -> DataFrame:
 
 
 def _steps(events: DataFrame) -> DataFrame:
-    """When a request arrived at a place, got a proposal, was agreed on, was taken for a copy."""
+    """When a request arrived at a place, got a proposal, was agreed on, was taken for a copy. Also of what was
+    performed without any of these: so every place and group is there that records of the place itself speak of."""
 
     def of(event: str, column: str) -> Column:
         return F.when(F.col("event") == event, F.col(column))
 
-    wanted = events.where("event in ('arrive', 'propose', 'agree', 'duplicate')")
-    return wanted.select(
+    wanted = events.where("event in ('arrive', 'propose', 'agree', 'duplicate', 'deliver')")
+    rows = wanted.select(
         _place(), "group", of("arrive", "at").alias("arrive_at"), of("propose", "at").alias("propose_at"),
         of("agree", "i").alias("agree_i"), of("agree", "at").alias("agree_at"), of("duplicate", "i").alias("copy_i"),
         F.when(F.col("event") == "duplicate", F.xxhash64("invocation")).alias("copy_of"),
     )  # fmt: skip
-
-
-def _there(sent: DataFrame, performed: DataFrame, steps: DataFrame) -> DataFrame:
-    """Every place and group that anything says something about, with its steps. All else is joined to these: what a
-    full join brings Spark does not take for being in order, and would sort it again."""
-    keys = sent.select("place", "group").unionByName(performed.select("place", "group"))
-    rows = steps.unionByName(keys, allowMissingColumns=True)
     return rows.groupBy("group", "place").agg(
         *[F.min(c).alias(c) for c in ("arrive_at", "propose_at", "agree_i", "agree_at", "copy_i")],
         F.count("copy_i").alias("copies"),
@@ -274,8 +284,8 @@ def _moves(sent: DataFrame, performed: DataFrame, steps: DataFrame, lives: Lives
     )  # fmt: skip
     if not _whole(lives):
         sent = sent.drop("sent_method", "sent_keys")
-    there = _there(sent, started, steps)
-    rows = there.join(sent, ["group", "place"], "left").join(started, ["group", "place"], "left")
+    # the full join comes last: Spark does not take what it brings for being where it belongs, and would send it again
+    rows = steps.join(started, ["group", "place"], "left").join(sent, ["group", "place"], "full")
     ended = F.lit(not all(place.final for place in lives.places()))
     asked = F.coalesce("readonly", F.lit(False)) | F.coalesce("sent_readonly", F.lit(False)) | ended
     rows = rows.withColumns(

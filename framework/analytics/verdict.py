@@ -29,6 +29,7 @@ from framework.analytics import (
 from framework.analytics.at_once import at_once
 from framework.analytics.groups import Lives
 from framework.analytics.judged import VIOLATION, histories, own
+from framework.analytics.little import little
 from framework.analytics.slots import lanes
 from framework.analytics.tables import Tables, store
 
@@ -73,7 +74,7 @@ def performed(tables: Tables) -> DataFrame:
         "committed", "agree_i", "agree_at", F.col("acted_i").isNotNull().alias("acted"),
         F.coalesce("passed", F.lit(False)).alias("passed"),
     )  # fmt: skip
-    return lanes(calls, tables.conflicts).drop("method", "keys")
+    return lanes(calls, tables.relation).drop("method", "keys")
 
 
 Rule = Callable[[], DataFrame]
@@ -87,7 +88,7 @@ def local(spark: SparkSession, tables: Tables, staged: Stage, lives: Lives) -> d
         for rule, place, text in group.faults
     ]
     return {
-        "A1 states, A8 left open": lambda: spark.createDataFrame(told, ", ".join(f"{n} string" for n in VIOLATION)),
+        "A1 states, A8 left open": lambda: little(spark, told, ", ".join(f"{n} string" for n in VIOLATION)),
         "A1 performed twice": partial(once.twice, tables),
         "A1 never sent": partial(once.never_sent, tables),
         "A1 copies": partial(once.copies, tables),

@@ -201,16 +201,15 @@ def test_lanes_see_exactly_the_conflicting_calls_before(spark, seed):
             else tuple((k, chance.choice(MODES)) for k in chance.sample("xyz", chance.randint(0, 2)))
         )
         rows.append((n + 1, chance.choice("abcd"), keys, chance.randint(1, 1000)))
-    conflicts = spark.createDataFrame(
-        [("o", *p) for p in {*pairs, *((b, a) for a, b in pairs)}], "object string, method string, other string"
-    )
+    conflicts = [("o", *p) for p in {*pairs, *((b, a) for a, b in pairs)}]
+    lanes = slots.relation(spark, conflicts, {("o", method) for _, method, keys, _ in rows if keys is None})
     frame = spark.createDataFrame(
         [(n, "o", m, None if k is None else [{"key": a, "mode": b} for a, b in k], v) for n, m, k, v in rows],
         "n int, object string, method string, keys array<struct<key:string,mode:string>>, value int",
     )
     from pyspark.sql import functions as F
 
-    laned = slots.lanes(frame.withColumn("n", F.col("n").cast("bigint")), conflicts)
+    laned = slots.lanes(frame.withColumn("n", F.col("n").cast("bigint")), lanes)
     seen = laned.withColumn("before", slots.earlier(laned, ["object"], "n", F.col("value")))
     got = {r.n: r.most for r in seen.groupBy("n").agg(F.max("before").alias("most")).collect()}
     for n, method, keys, _ in rows:
