@@ -38,18 +38,20 @@ class Reached(msgspec.Struct):
 
 def edges(tables: Tables, answers: DataFrame, went: DataFrame) -> DataFrame:
     """All ways but inheritance: who knows something by record ``upto`` of ``src`` passes it on to ``dst``. Of a request
-    also its group, its place, and when it was sent. ``went``: moved."""
+    also its group, its place, and when it was sent; else these are 0. ``went``: moved. All names by near.name: numbers
+    are joined and sent sooner than text."""
     requests = tables.moves.where("sent_i is not null and start_i is not null").select(
-        F.col("sender").alias("src"), (F.col("sent_i") - 1).alias("upto"), F.col("sid").alias("dst"),
-        F.col("start_i").alias("since"), F.col("start_at").alias("at"), "place", "group", "sent_at",
+        name("sender").alias("src"), (F.col("sent_i") - 1).alias("upto"), name("sid").alias("dst"),
+        F.col("start_i").alias("since"), F.col("start_at").alias("at"), name("place").alias("place"),
+        name("group").alias("group"), "sent_at",
     )  # fmt: skip
     responses = answers.where("done_end_i is not null and status != 'OutcomeUnknown'").select(
-        F.col("done_sid").alias("src"), F.col("done_end_i").alias("upto"), F.col("sid").alias("dst"),
+        name("done_sid").alias("src"), F.col("done_end_i").alias("upto"), name("sid").alias("dst"),
         F.col("i").alias("since"), "at",
     )  # fmt: skip
-    rest = responses.unionByName(went)
-    nowhere = {"place": F.lit(""), "group": F.lit(""), "sent_at": F.col("at")}
-    return requests.unionByName(rest.withColumns(nowhere))
+    rest = responses.unionByName(went.withColumns({"src": name("src"), "dst": name("dst")}))
+    nowhere = F.lit(0).cast("bigint")
+    return requests.unionByName(rest.withColumns({"place": nowhere, "group": nowhere, "sent_at": F.col("at")}))
 
 
 def moved(tables: Tables) -> DataFrame:
@@ -80,9 +82,9 @@ def heirs(tables: Tables, lanes: DataFrame, width: float) -> tuple[DataFrame, Da
     mine = lanes.select("sid", "slot", "lane", F.col("side").alias("g_side"), F.col("mode").alias("g_mode"))
     slice_ = F.floor(F.col("start_at") / F.lit(width)).alias("slice")
     takers = lanes.where("not passed").select(
-        "place", "slot", "lane", "side", "mode", "alike", "sid", "start_i", "start_at", slice_
+        "place", "slot", "lane", "side", "mode", "alike", name("sid").alias("sid"), "start_i", "start_at", slice_
     )
-    return done.join(mine, "sid"), takers
+    return done.join(mine, "sid").withColumn("sid", name("sid")), takers
 
 
 def reach(
@@ -120,12 +122,12 @@ def reach(
 def met(known: DataFrame, asked: DataFrame, ways: DataFrame) -> DataFrame:
     """What search.answers says of those in a stretch: which questions are met by what is known, and by whom."""
     aware = known.join(asked.drop("lo", "until"), "key")
-    told = aware.where((F.col("who") == name("sid")) & (F.col("since") <= F.col("by"))).select(
+    told = aware.where("who = sid and since <= by").select(
         "key", F.lit(0).cast("bigint").alias("sid"), F.lit(0).cast("bigint").alias("since")
     )
-    sent = ways.where("place != ''").select(
-        F.col("src").alias("sid"), "upto", name("dst").alias("dst"), F.col("since").alias("start_i"),
-        name("place").alias("place"), name("group").alias("its_group"),
+    sent = ways.where("place != 0").select(
+        F.col("src").alias("sid"), "upto", "dst", F.col("since").alias("start_i"), "place",
+        F.col("group").alias("its_group"),
     )  # fmt: skip
     late = aware.join(sent, ["sid", "place"]).where("upto >= since and start_i < done_i and its_group != group")
     late = late.select("key", F.col("dst").alias("sid"), F.col("start_i").alias("since"))

@@ -29,14 +29,13 @@ def answered(
     slack: float,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Answered:
-    """``asked`` and ``begin`` as near.met wants them, with names in ``begin`` as they are. ``ways``: flows.edges."""
+    """``asked`` and ``begin`` as near.met wants them. ``ways``: flows.edges."""
     span, usual, many = _span(tables)
     rows = lanes.count() + 2 * many
     how = near.cut(asked, rows, span, slack, _busiest(tables, span) if rows > near.MOST_ROWS else 1.0)
     here = near.is_near(how)
     things = [near.ways(ways, how), *_things(tables, lanes, how)]
-    seeds = begin.where(here).withColumn("sid", near.name("sid"))
-    met = near.met(asked.where(here), seeds, things, how).localCheckpoint()
+    met = near.met(asked.where(here), begin.where(here), things, how).localCheckpoint()
     far = asked.where(~here)
     many = far.count()
     if not many:

@@ -90,10 +90,7 @@ def _row(kind: int, key: Any, a: Any, b: Any, c: Any, d: Any, e: Any, x: Column,
 
 def ways(edges: DataFrame, how: Cut) -> DataFrame:
     """``edges`` of flows, with sent_at."""
-    row = _row(
-        search.WAY, name("group"), name("src"), "upto", name("dst"), "since",
-        F.when(F.col("place") == "", F.lit(0)).otherwise(name("place")), F.col("at"),
-    )  # fmt: skip
+    row = _row(search.WAY, "group", "src", "upto", "dst", "since", "place", F.col("at"))
     time = F.col("sent_at")
     return edges.select(how.of(time, time), *row)
 
@@ -111,11 +108,11 @@ def apart(givers: DataFrame, takers: DataFrame, how: Cut) -> list[DataFrame]:
     """``flows.heirs``, where places have adopted what others did."""
     lane, none = name("place", "slot", "lane"), F.lit(0)
     gives = _row(
-        search.GIVER, none, name("sid"), "from_i", lane, none,
+        search.GIVER, none, "sid", "from_i", lane, none,
         flags("g_side", "g_mode", F.lit(False), F.col("adopted")), F.col("end_at"),
     )  # fmt: skip
     takes = _row(
-        search.TAKER, none, name("sid"), "start_i", lane, none, flags("side", "mode", F.col("alike"), F.lit(False)),
+        search.TAKER, none, "sid", "start_i", lane, none, flags("side", "mode", F.col("alike"), F.lit(False)),
         F.col("start_at"),
     )  # fmt: skip
     end, start = F.col("end_at"), F.col("start_at")

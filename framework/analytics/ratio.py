@@ -33,7 +33,7 @@ _FOLLOWED = (
 
 def messages(known: DataFrame, answers: DataFrame, roots: bool = True) -> DataFrame:
     """What comes in at each computer: requests that are performed there (``known``: significant.known), responses that
-    are received there. ``roots``: somebody asks for the calls that they belong to."""
+    are received there; groups and callers by near.name. ``roots``: somebody asks for the calls that they belong to."""
     none = F.lit(None)
     act = root() if roots else none.cast("string").alias("root")
     requests = known.where("started").select(
@@ -44,14 +44,14 @@ def messages(known: DataFrame, answers: DataFrame, roots: bool = True) -> DataFr
         F.lit(True).alias("request"),
         "sent_at",
         "leak_at",
-        "group",
-        "sender",
+        name("group").alias("group"),
+        name("sender").alias("sender"),
         "sent_i",
         "object",
         "method",
         "keys",
         "readonly",
-        "sid",
+        name("sid").alias("sid"),
         "end_i",
         act,
     )
@@ -63,14 +63,14 @@ def messages(known: DataFrame, answers: DataFrame, roots: bool = True) -> DataFr
         F.lit(False).alias("request"),
         F.col("done_end_at").alias("sent_at"),
         none.cast("double").alias("leak_at"),
-        "group",
-        F.col("sid").alias("sender"),
+        name("group").alias("group"),
+        name("sid").alias("sender"),
         none.cast("bigint").alias("sent_i"),
         none.cast("string").alias("object"),
         none.cast("string").alias("method"),
         none.cast(requests.schema["keys"].dataType).alias("keys"),
         none.cast("boolean").alias("readonly"),
-        F.col("done_sid").alias("sid"),
+        name("done_sid").alias("sid"),
         F.col("done_end_i").alias("end_i"),
         act,
     )
@@ -85,7 +85,7 @@ def root() -> Column:
 def neighbours(came: DataFrame, conflicts: DataFrame, slack: float) -> DataFrame:
     """Each message with the one before it on its computer. ``a_`` is the one that was sent first. ``conflict``: both
     are requests that conflict. ``follow``: the first could be known when the second was sent; has to be followed."""
-    window = Window.partitionBy("node", "life").orderBy("pos", "sub")
+    window = Window.partitionBy(name("node", "life")).orderBy("pos", "sub")  # numbers are sorted sooner than names
     this = F.struct(*_FIELDS)
     rows = came.withColumn("this", this).withColumn("last", F.lag("this").over(window)).where("last is not null")
     first = F.col("last.sent_at") <= F.col("this.sent_at")
@@ -129,7 +129,7 @@ def asked(pairs: DataFrame, slack: float) -> DataFrame:
     none = F.lit(0).cast("bigint")
     rows = _later(pairs).withColumns({"lo": F.col("a_sent_at"), "until": F.col("b_sent_at") + slack})
     return rows.select(
-        "key", "lo", "until", none.alias("place"), none.alias("done_i"), none.alias("group"), name("sid").alias("who"),
+        "key", "lo", "until", none.alias("place"), none.alias("done_i"), none.alias("group"), F.col("sid").alias("who"),
         "by",
     )  # fmt: skip
 

@@ -32,10 +32,12 @@ _SENT = ("place", "group", "sender", "sent_i", "sent_at", "origin", "origin_life
 _STARTED = ("dest_node", "dest_life", "act", "object", "method", "keys", "readonly", "sid", "end_i")
 
 
-def known(tables: Tables, elsewhere: DataFrame, moved: DataFrame) -> DataFrame:
+def known(tables: Tables, elsewhere: DataFrame, moved: DataFrame, roots: bool = True) -> DataFrame:
     """What was sent to a place. ``done_i``: since when that has performed it, as this group (``started``) or another;
-    ``came``: it was there; ``leak_at``. ``elsewhere``: of answers, ``moved``: of flows."""
-    return _delivered(tables, elsewhere).join(leaks(tables, moved), "group", "left")
+    ``came``: it was there; ``leak_at``. ``elsewhere``: of answers, ``moved``: of flows. ``roots``: somebody asks for
+    the calls that they belong to (``act``)."""
+    rows = _delivered(tables, elsewhere)
+    return (rows if roots else rows.drop("act")).join(leaks(tables, moved), "group", "left")
 
 
 def overtaken(tables: Tables, known: DataFrame, slack: float) -> DataFrame:
@@ -43,7 +45,7 @@ def overtaken(tables: Tables, known: DataFrame, slack: float) -> DataFrame:
     torn = F.broadcast(tables.places.where("torn").select("place"))
     sent = known.select(*_SENT, "came", "started", "done_i", "leak_at").join(torn, "place", "left_anti")
     sent = sent.withColumn("position", F.coalesce("done_i", F.lit(_NEVER)))
-    window = Window.partitionBy("place").orderBy("position").rangeBetween(Window.unboundedPreceding, -1)
+    window = Window.partitionBy(name("place")).orderBy("position").rangeBetween(Window.unboundedPreceding, -1)
     newest = F.max(F.when(F.col("started"), F.col("sent_at"))).over(window)
     rows = sent.withColumn("newest", newest).where(F.col("newest") >= F.col("leak_at") - slack)
     return _until(rows, tables, slack)
@@ -94,25 +96,29 @@ def asked(found: DataFrame) -> DataFrame:
 
 def seeds(found: DataFrame, moved: DataFrame) -> DataFrame:
     """Who knows of it first: its sender. A read is known to its own caller alone (not ``follow``), and to where that
-    one goes; of what changes something also the instances know (``changes``)."""
+    one goes; of what changes something also the instances know (``changes``). Callers by near.name."""
     asked = found.withColumn("lo", F.col("sent_at"))
     mine = asked.select(
-        "key", F.col("sender").alias("sid"), F.col("sent_i").alias("since"), "lo", "until",
+        "key", name("sender").alias("sid"), F.col("sent_i").alias("since"), "lo", "until",
         (~F.col("sent_readonly")).alias("follow"),
     )  # fmt: skip
     reads = asked.where("sent_readonly").join(moved, (asked.sender == moved.src) & (moved.upto >= asked.sent_i))
-    reads = reads.where("at <= until").select("key", F.col("dst").alias("sid"), "since", "lo", "until")
+    reads = reads.where("at <= until").select("key", name("dst").alias("sid"), "since", "lo", "until")
     return mine.unionByName(reads.withColumn("follow", F.lit(True)))
 
 
 def changes(found: DataFrame) -> DataFrame:
     """Those whose instances know of them: key, group, lo, until."""
-    return found.where("not sent_readonly").select("key", "group", F.col("sent_at").alias("lo"), "until")
+    return found.where("not sent_readonly").select(
+        "key", name("group").alias("group"), F.col("sent_at").alias("lo"), "until"
+    )
 
 
 def instances(changes: DataFrame, tables: Tables) -> DataFrame:
     """Their instances, as seeds."""
-    starts = tables.moves.where("start_i is not null").select("group", "sid", F.col("start_i").alias("since"))
+    starts = tables.moves.where("start_i is not null").select(
+        name("group").alias("group"), name("sid").alias("sid"), F.col("start_i").alias("since")
+    )
     rows = changes.join(starts, "group").select("key", "sid", "since", "lo", "until")
     return rows.withColumn("follow", F.lit(True))
 

@@ -140,7 +140,7 @@ def followed(
     """A2 and the message ratio ask the same question of different messages: they are followed together. ``roots``:
     somebody asks to which calls the messages belong."""
     moved = flows.moved(tables).localCheckpoint()
-    known = store(spark, significant.known(tables, staged.elsewhere, moved), directory / "known")
+    known = store(spark, significant.known(tables, staged.elsewhere, moved, roots), directory / "known")
     came = ratio.messages(known, staged.answers, roots)
 
     def pairs_() -> DataFrame:
