@@ -49,11 +49,15 @@ SMALL = {
 
 
 #: Each plan is code of its own, and most of it runs for a second or two: what the second compiler of the JVM makes of
-#: it comes too late, and takes a core meanwhile. So it waits until something has really run often.
+#: it comes too late, and takes a core meanwhile. So it waits until something has really run often, and looks less far.
 _PATIENT = (
-    "-XX:Tier4InvocationThreshold=30000 -XX:Tier4MinInvocationThreshold=4000 -XX:Tier4CompileThreshold=60000 "
-    "-XX:Tier4BackEdgeThreshold=400000"
+    "-XX:Tier4InvocationThreshold=120000 -XX:Tier4MinInvocationThreshold=16000 -XX:Tier4CompileThreshold=240000 "
+    "-XX:Tier4BackEdgeThreshold=1600000 -XX:MaxInlineLevel=9 -XX:InlineSmallCode=1500 -XX:LoopUnrollLimit=10 "
+    "-XX:LoopOptsCount=10"
 )
+
+#: Most of what a task makes is gone when it ends: the more room there is for it, the less has to be copied.
+_MEMORY = "-XX:+UseSerialGC -XX:NewRatio=1"
 
 
 def settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
@@ -64,10 +68,13 @@ def settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
         "spark.driver.memory": memory,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.sql.ui.explainMode": "simple",  # each plan is told, with all of its details, though nobody looks
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",  # few large tasks: 2 cores, not 200
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
+        # no part of what is joined has to be sorted, if it is that small (and thrice as large in memory)
+        "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "24m",
         "spark.sql.files.maxPartitionBytes": "24m",  # of three large tasks, one would have a core for itself at last
         "spark.sql.codegen.cache.maxEntries": "1000",
         "spark.sql.parquet.compression.codec": "zstd",
@@ -77,7 +84,7 @@ def settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{scratch / 'log4j2.properties'} "
-        f"-XX:+UseSerialGC {_PATIENT} -Dderby.system.home={scratch}",
+        f"{_MEMORY} {_PATIENT} -Dderby.system.home={scratch}",
     }
 
 
