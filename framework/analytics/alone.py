@@ -31,7 +31,7 @@ def overlaps(tables: Tables, lanes: DataFrame, met: DataFrame) -> DataFrame:
     rows = rows.withColumn("met", name("place", "slot", "lane"))
     rows = rows.join(F.broadcast(found.select(F.col("lane").alias("met")).distinct()), "met", "left_semi")
     calls = own(tables).select("place", "start_i", "invocation", "method", "keys", "tran", "held_i")
-    rows = rows.where("not passed").join(calls, ["place", "start_i"])
+    rows = calls.join(few(rows.where("not passed")), ["place", "start_i"])
     rows = rows.withColumn("until", F.coalesce("end_i", F.lit(_NEVER))).localCheckpoint()
     late = rows.join(F.broadcast(found.withColumnRenamed("lane", "met")), ["met", "start_i"], "left_semi")
     late = late.select("place", "slot", "lane", "node", "object", "invocation", "method", "keys", "start_i", "tran")

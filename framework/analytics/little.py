@@ -5,19 +5,20 @@ knows how small they are, and what is joined with an empty one is left out of th
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 
-def little(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: str | StructType) -> DataFrame:
+def little(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: str) -> DataFrame:
     """As createDataFrame, which would make an RDD of them."""
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    shape = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    shape = cast(StructType, StructType.fromDDL(schema))
     wanted = to_arrow_schema(shape)
     columns = list(zip(*rows, strict=True)) or [()] * len(wanted)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, wanted, strict=True)]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=wanted), shape)
+    made: DataFrame = spark.createDataFrame(pa.Table.from_arrays(arrays, schema=wanted), shape)
+    return made

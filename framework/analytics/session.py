@@ -56,9 +56,6 @@ _PATIENT = (
     "-XX:LoopOptsCount=10"
 )
 
-#: Most of what a task makes is gone when it ends: the more room there is for it, the less has to be copied.
-_MEMORY = "-XX:+UseSerialGC -XX:NewRatio=1"
-
 
 def settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
     """What differs from Spark's defaults, and why."""
@@ -84,7 +81,7 @@ def settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{scratch / 'log4j2.properties'} "
-        f"{_MEMORY} {_PATIENT} -Dderby.system.home={scratch}",
+        f"-XX:+UseParallelGC {_PATIENT} -Dderby.system.home={scratch}",
     }
 
 

@@ -15,6 +15,7 @@ All keep ``i``, the number of the record in its file: the order of things at one
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -69,6 +70,8 @@ def make(spark: SparkSession, run: Run, lives: Lives, directory: Path | None = N
     performed, sends = _counted(found["performed"]), found["sends"]
     moves = kept("moves", lambda: _moves(requests(sends, lives), performed, _steps(events), lives))
     pairs = conflicts(run)
+    look: dict[str, Callable[[], Any]] = {"seen": partial(seen.look, moves, performed), "bare": partial(_bare, moves)}
+    looked = at_once(spark, look)
     return Tables(
         moves=moves,
         performed=performed,
@@ -81,11 +84,11 @@ def make(spark: SparkSession, run: Run, lives: Lives, directory: Path | None = N
         segments=lives.segments_table(spark),
         members=lives.members_table(spark),
         conflicts=little(spark, pairs, "object string, method string, other string"),
-        relation=slots.relation(spark, pairs, _bare(moves)),
+        relation=slots.relation(spark, pairs, looked["bare"]),
         alone=not any(place.segments for place in lives.places()),
         later=any(place.life[1] > 1 for place in lives.places()),
         whole=_whole(lives),
-        seen=seen.look(moves, performed),
+        seen=looked["seen"],
     )
 
 
@@ -135,7 +138,7 @@ def _ends(events: DataFrame) -> DataFrame:
 
 
 def _performed(run: Run) -> DataFrame:
-    events = run.events
+    events: DataFrame = run.events
     starts = events.where("event = 'deliver'").select(
         _place(),
         "node",

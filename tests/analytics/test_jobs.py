@@ -20,6 +20,7 @@ from framework.analytics import (
     verdict,
     way,
 )
+from framework.analytics.little import little
 from framework.footprint import Footprint, Relation
 
 from .small import three_calls
@@ -216,3 +217,12 @@ def test_lanes_see_exactly_the_conflicting_calls_before(spark, seed):
         mine = Footprint(method, keys)
         expected = max((v for m, o, k, v in rows if m < n and relation.conflict(mine, Footprint(o, k))), default=None)
         assert got.get(n) == expected, f"call {n}: {mine}"
+
+
+@pytest.mark.parametrize("rows", [[], [("a", 1, True), ("b", None, False)]])
+def test_a_little_table_is_part_of_the_plan(spark, rows):
+    made = little(spark, rows, "name string, n bigint, yes boolean")
+    assert [tuple(r) for r in made.collect()] == rows
+    assert made.dtypes == [("name", "string"), ("n", "bigint"), ("yes", "boolean")]
+    plan = made._jdf.queryExecution().optimizedPlan().toString()
+    assert plan.startswith("LocalRelation"), "else each join would run a job for it"
