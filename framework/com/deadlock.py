@@ -10,13 +10,13 @@ One edge for each request is enough: the nearest one that it waits for. If that 
 some time, and then the next one is looked at.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from framework.com.entry import Entry
 from framework.com.host import Host
-from framework.com.messages import Edge, Waits
-from framework.ids import TRAN, GroupId, Invocation, Node, Stamp
+from framework.com.messages import Edge, Turns, Waits
+from framework.ids import TRAN, GroupId, Invocation, Node, ObjectName, Stamp
 
 if TYPE_CHECKING:
     from framework.com.core import Com
@@ -86,7 +86,8 @@ class Deadlock:
                 if old is None or not old.part:
                     part, born = entry.tran is not None, (entry.first.number, behind.first.number)
                     over = one in self._trans.outcomes or other in self._trans.outcomes
-                    found[one, other] = Edge(one, other, *born, part, f"{host.replica} {entry.footprint}", over)
+                    where = f"{host.replica} {entry.footprint}"
+                    found[one, other] = Edge(one, other, *born, part, where, over, _turns(host, entry, behind))
         return list(found.values())
 
     def _is_committed(self, *names: Invocation) -> bool:
@@ -102,7 +103,10 @@ class Deadlock:
             before = host.order.known(mark)
             if before is not None:
                 return before
-        return reason.behind
+        behind = reason.behind
+        if behind is not None and behind.stamp is None:
+            return None  # it may come later: its place is being agreed, and that waits for nobody's end
+        return behind
 
     # the first member: cycles
 
@@ -110,13 +114,12 @@ class Deadlock:
         members = self._com.lives.view.members
         self._edges = {node: edges for node, edges in self._edges.items() if node in members}
         after: dict[Invocation, dict[Invocation, Edge]] = {}
-        for node in sorted(self._edges):
-            for edge in self._edges[node]:
-                if not edge.over and (edge.waiter in self._trans.outcomes or edge.holder in self._trans.outcomes):
-                    continue  # who tells will hear of it
-                old = after.setdefault(edge.waiter, {}).get(edge.holder)
-                if old is None or not old.part:
-                    after[edge.waiter][edge.holder] = edge
+        for edge in settled([edge for node in sorted(self._edges) for edge in self._edges[node]]):
+            if not edge.over and (edge.waiter in self._trans.outcomes or edge.holder in self._trans.outcomes):
+                continue  # who tells will hear of it
+            old = after.setdefault(edge.waiter, {}).get(edge.holder)
+            if old is None or not old.part:
+                after[edge.waiter][edge.holder] = edge
         cycle = self._cycle(after)
         seen = frozenset(e.waiter for e in cycle)
         if cycle and seen == self._seen:
@@ -146,6 +149,26 @@ class Deadlock:
 
 def _name(entry: Entry) -> Invocation | None:
     return entry.tran or entry.invocation
+
+
+def _turns(host: Host, entry: Entry, behind: Entry) -> Turns | None:
+    if entry.invocation is None or behind.invocation is None:
+        return None
+    return Turns(host.name, entry.invocation, behind.invocation, behind.started)
+
+
+def settled(edges: Sequence[Edge]) -> list[Edge]:
+    """Without those of which other replicas say the contrary. Calls have one order at all replicas of an object; but
+    of a call that several replicas make, a later copy may be there first, and wait until the first one comes."""
+    after: dict[ObjectName, dict[Invocation, set[Invocation]]] = {}
+    for turns in [e.turns for e in edges if e.turns is not None]:
+        after.setdefault(turns.object, {}).setdefault(turns.late, set()).add(turns.early)
+    odd = {at: leading(these) & leading(_reversed(these)) for at, these in after.items()}
+
+    def is_odd(turns: Turns | None) -> bool:
+        return turns is not None and not turns.begun and {turns.late, turns.early} <= odd[turns.object]
+
+    return [e for e in edges if not is_odd(e.turns)]
 
 
 def _without_copies(entries: Iterable[Entry]) -> Iterable[Entry]:

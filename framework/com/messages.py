@@ -136,6 +136,15 @@ class Ready(Message, tag=8, frozen=True):
     replica: Replica
 
 
+class Turns(NamedTuple):
+    """What a replica says of two calls of its object."""
+
+    object: ObjectName
+    late: Invocation  # it waits
+    early: Invocation
+    begun: bool  # the early one has; else it waits, too, and only goes first
+
+
 class Edge(NamedTuple):
     """A transaction waits for another one."""
 
@@ -146,6 +155,7 @@ class Edge(NamedTuple):
     part: bool  # what waits is a part of the waiter, which has begun; else it is its root, and has not
     text: str  # where, and what: for people
     over: bool = False  # one of them was aborted, and this node knows it; it waits all the same
+    turns: Turns | None = None
 
 
 class Waits(Message, tag=9, frozen=True):

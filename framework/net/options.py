@@ -19,6 +19,11 @@ _KEEPALIVE: Options = [
 ]
 
 
+#: For one attempt to connect, whatever gRPC calls it. A peer may be busy, or far away: with TLS that is four ways there
+#: and back. Not longer, because behind a cut that was healed the next attempt is heard at once, and this one late.
+CONNECT_MS = 2000
+
+
 def _sizes(max_message: int) -> Options:
     return [("grpc.max_send_message_length", max_message), ("grpc.max_receive_message_length", max_message)]
 
@@ -29,7 +34,7 @@ def channel(max_message: int = MAX_MESSAGE) -> Options:
         *_KEEPALIVE,
         ("grpc.dns_min_time_between_resolutions_ms", 1000),  # else a peer with a new address is found after 30 s
         ("grpc.initial_reconnect_backoff_ms", 50),  # we have our own backoff, with jitter
-        ("grpc.min_reconnect_backoff_ms", 50),
+        ("grpc.min_reconnect_backoff_ms", CONNECT_MS),
         ("grpc.max_reconnect_backoff_ms", 500),
         ("grpc.use_local_subchannel_pool", 1),  # one connection for each peer, even in one process
         ("grpc.enable_http_proxy", 0),  # nodes and clients meet directly

@@ -1,7 +1,7 @@
 """Circles of transactions that wait for each other (framework/com/deadlock.py)."""
 
-from framework.com.deadlock import find, leading
-from framework.com.messages import Edge
+from framework.com.deadlock import find, leading, settled
+from framework.com.messages import Edge, Turns
 from framework.ids import Invocation
 
 
@@ -32,3 +32,26 @@ def test_who_leads_into_a_circle_and_who_is_on_it():
 def test_the_shortest_circle_is_told():
     after = graph((1, 2), (2, 3), (3, 1), (2, 1))
     assert [(e.waiter, e.holder) for e in find(after, name(1))] == [(name(1), name(2)), (name(2), name(1))]
+
+
+def at(o, late, early, begun=False):
+    """Transactions, by their calls of an object: call 12 is the second one of transaction 1."""
+    one, other = name(late // 10), name(early // 10)
+    return Edge(one, other, late, early, True, f"{o}@n x", turns=Turns(o, name(late), name(early), begun))
+
+
+def test_replicas_that_do_not_agree_who_goes_first_make_no_circle():
+    """A call is made by several replicas, and copies of it are under way: seen in examples/booking, with slow nodes."""
+    late = at("car", 11, 21)
+    assert settled([late, at("car", 21, 11)]) == []
+    assert settled([late, at("car", 21, 11, begun=True)]) == [at("car", 21, 11, begun=True)]
+    assert settled([at("car", 11, 21), at("car", 21, 31), at("car", 31, 11)]) == []
+
+
+def test_a_circle_over_two_objects_or_two_keys_is_one():
+    for edges in (
+        [at("car", 11, 21), at("hotel", 22, 12)],
+        [at("car", 11, 21), at("car", 21, 31, begun=True), at("hotel", 32, 12, begun=True)],
+        [at("car", 12, 21, begun=True), at("car", 22, 11, begun=True)],
+    ):
+        assert settled(edges) == edges

@@ -57,3 +57,37 @@ def test_who_accepted_a_stream_tells_that_its_peer_is_lost(ports, caplog):
                 await asyncio.sleep(0.02)
 
     asyncio.run(run())
+
+
+SLOW = 0.7  # seconds until somebody takes up what comes: longer than gRPC waits between two attempts
+
+
+def test_a_peer_that_is_slow_to_accept_is_reached(ports):
+    """gRPC's shortest time between two attempts is also the time that one attempt has."""
+
+    async def run():
+        async with alone(ports) as member, asyncio.timeout(10):
+            host, port = member.addresses["n2"].split(":")
+
+            async def late(reader, writer):
+                await asyncio.sleep(SLOW)
+                there = await asyncio.open_connection(host, port)
+                await asyncio.gather(copy(reader, there[1]), copy(there[0], writer))
+
+            server = await asyncio.start_server(late, host)
+            far = "{}:{}".format(*server.sockets[0].getsockname())
+            async with server, grpc.aio.insecure_channel(far, options=options.channel()) as channel:
+                call = LinkStub(channel).Exchange(metadata=hello("n1"))
+                await call.initial_metadata()
+                assert not call.done(), await call.details()
+                call.cancel()
+
+    asyncio.run(run())
+
+
+async def copy(reader, writer):
+    try:
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+    finally:
+        writer.close()
