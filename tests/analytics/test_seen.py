@@ -89,6 +89,10 @@ WRONG = {
         extra("n1", "deliver", replica="bank@n1", group="1:tran@n1:0", invocation="ann/1", sid="7:bank@n1",
               footprint=DEPOSIT), "again", once.twice,
     ),
+    "performed, and nothing else": (
+        extra("n1", "deliver", replica="bank@n1", group="9:tran@n2:0", invocation="dan/1", sid="9:bank@n1",
+              footprint=DEPOSIT), "stray", once.never_sent,
+    ),
     "committed at one of two": (changed("n2", undone), "undone", states.halves),
     "a receipt too short": (changed("n1", short), None, answers.incomplete),
     "a session from nowhere": (
