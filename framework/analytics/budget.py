@@ -19,12 +19,13 @@ PARTS = (
     "client", "to_node", "network", "held", "agreement_fast", "agreement_slow", "waiting", "performing", "receipt_wait",
     "from_node",
 )  # fmt: skip
+WHOLE = "latency"  # what the parts of a call add up to
 _TINY = -1e-6  # what clocks that show microseconds may be wrong
 
 
 def parts(tables: Tables, answers: DataFrame, clients: DataFrame | None) -> DataFrame:
-    """One row for each answered call: object, method, and PARTS in seconds; a part that is not known is null. A part
-    that comes out negative is null, too, and counted in ``negative``: two clocks disagree there."""
+    """One row for each answered call: object, method, its latency, and PARTS in seconds; what is not known is null. A
+    part that comes out negative is null, too, and counted in ``negative``: two clocks disagree there."""
     last = answers.where("client != '' and nth = n - 1 and status = 'ok'").select(
         "group", "replica", F.col("at").alias("got_at")
     )
@@ -43,7 +44,9 @@ def parts(tables: Tables, answers: DataFrame, clients: DataFrame | None) -> Data
         "performing": F.col("told_at") - F.col("start_at"),
         "receipt_wait": F.col("got_at") - F.col("told_at"),
     }
+    whole = F.lit(None).cast("double")
     if clients is not None:
+        whole = F.col("done") - F.col("intended")
         seen = clients.where("phase != 'warmup'").select("invocation", "intended", "sent", "done")
         rows = rows.join(seen, rows.act == seen.invocation).drop(seen.invocation)
         made |= {
@@ -53,15 +56,16 @@ def parts(tables: Tables, answers: DataFrame, clients: DataFrame | None) -> Data
         }
     rows = rows.withColumns(made)
     named = [F.col(p) if p in made else F.lit(None).cast("double").alias(p) for p in PARTS]
-    rows = rows.select("act", "object", "method", "way", *named)
+    rows = rows.select("act", "object", "method", "way", whole.alias(WHOLE), *named)
     negative = sum((F.when(F.col(p) < _TINY, 1).otherwise(0) for p in PARTS), F.lit(0))
     rows = rows.withColumn("negative", negative)
     return rows.withColumns({p: F.when(F.col(p) >= _TINY, F.greatest(F.col(p), F.lit(0.0))) for p in PARTS})
 
 
 def per_method(rows: DataFrame) -> DataFrame:
-    """The mean of each part, and its 99th percentile, by object and method."""
-    means = [F.avg(p).alias(p) for p in PARTS]
+    """The mean of each part, and its 99th percentile, by object and method. ``latency`` is that of these calls: others
+    may have been answered by a node whose trace ended too early."""
+    means = [F.avg(p).alias(p) for p in (WHOLE, *PARTS)]
     tails = [F.percentile_approx(p, 0.99, 1000).alias(f"{p}_p99") for p in PARTS]
     counted = [
         F.count("*").alias("calls"),

@@ -23,7 +23,7 @@ _TABLES = (
     (
         "budget",
         "Where the time went: mean, by method",
-        f"object method calls slow {' '.join(PARTS)} negative=negative,_left_out",
+        f"object method calls slow latency {' '.join(PARTS)} negative=negative,_left_out",
     ),
     ("heat", "Conflicts that cost most waiting", "object method waits_for key times waited longest"),
     (
@@ -68,7 +68,7 @@ def _column(found: Found, text: str) -> tuple[str, str]:
     return field, (heading or field).replace("_", " ")
 
 
-_TIMES = {"mean", "p50", "p90", "p95", "p99", "p999", "max", "waited", "longest", "offset", "error", *PARTS}
+_TIMES = {"mean", "p50", "p90", "p95", "p99", "p999", "max", "waited", "longest", "offset", "error", "latency", *PARTS}
 
 
 def _cell(found: Found, field: str, value: Any) -> str:
