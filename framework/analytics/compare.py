@@ -34,9 +34,11 @@ class Difference(msgspec.Struct, frozen=True):
 
     @property
     def word(self) -> str:
-        """For ``rate`` more is better, for latency less."""
+        """For the rate of all calls more is better, for latency less. How many calls a method gets is no merit."""
         if self.low <= 0 <= self.high or isnan(self.low):
             return "no difference seen"
+        if self.figure == "rate" and self.object:
+            return "more calls" if self.change > 0 else "fewer calls"
         better = (self.change > 0) == (self.figure == "rate")
         return "better" if better else "worse"
 

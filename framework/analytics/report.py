@@ -13,7 +13,7 @@ from framework.analytics.budget import PARTS
 from framework.analytics.compare import Difference
 from framework.analytics.fig9_points import RATIOS, SIMULATED
 from framework.analytics.page import box, cards, page
-from framework.analytics.report_tables import PART_NAMES, shown_time, tables, unit
+from framework.analytics.report_tables import PART_NAMES, shown, shown_time, tables, unit
 from framework.sim.fig9 import PAPER, PAPER_C
 from framework.version import __version__
 
@@ -277,17 +277,16 @@ def _comparison(found: Sequence[Found], differences: Sequence[Difference]) -> st
     ]
     rows = []
     for d in sorted(differences, key=lambda d: (d.object != "", d.object, d.method, d.figure)):
-        times = d.figure != "rate"
-        shown = (lambda v: shown_time(first, v)) if times else plot.number
+        a, b, change, low, high = (shown(first, d.figure, v) for v in (d.first, d.second, d.change, d.low, d.high))
         name = f"{d.object}.{d.method}" if d.object else "all calls"
         rows.append(
             {
                 "what": name,
                 "figure": d.figure,
-                "first": shown(d.first),
-                "second": shown(d.second),
-                "change": shown(d.change),
-                "interval": f"{shown(d.low)} … {shown(d.high)}",
+                "first": a,
+                "second": b,
+                "change": change,
+                "interval": f"{low} … {high}",
                 "word": d.word,
             }
         )

@@ -87,6 +87,11 @@ def unit(found: Found) -> str:
     return "s" if found.seconds else "unit of time"
 
 
+def shown(found: Found, figure: str, value: float | None) -> str:
+    """A figure of a comparison: a time, or a rate."""
+    return shown_time(found, value) if figure != "rate" else plot.number(value or 0.0)
+
+
 def shown_time(found: Found, value: float | None) -> str:
     if value is None:
         return "–"

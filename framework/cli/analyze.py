@@ -134,12 +134,15 @@ def _tell_differences(found: "Analysed") -> None:
     """Of two runs: what got worse or better, where the interval says so."""
     if len(found.runs) < 2:
         return
+    from framework.analytics.report_tables import shown
+
     first, second = found.runs
     seen = [one for one in found.differences if one.word in ("worse", "better")]
     out = Console(highlight=False, soft_wrap=True)
     for d in seen[:20]:
         name = f"{d.object}.{d.method}" if d.object else "all calls"
-        values = f"{d.first:.4g} → {d.second:.4g} (change {d.low:+.3g} … {d.high:+.3g}, 95 %)"
+        a, b, low, high = (shown(first, d.figure, v) for v in (d.first, d.second, d.low, d.high))
+        values = f"{a} → {b} (change {low} … {high}, 95 %)"
         out.print(f"{second.name} against {first.name}: {d.word}: {name}, {d.figure}: {values}", markup=False)
     if not seen:
         out.print(f"{second.name} against {first.name}: no difference seen", markup=False)

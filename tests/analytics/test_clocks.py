@@ -59,10 +59,10 @@ def test_the_interval_holds_the_true_difference_most_of_the_time():
     assert 0.92 <= held / 400 <= 0.98
 
 
-def rows(latency, chance, name=("bank", "deposit")):
+def rows(latency, chance, name=("bank", "deposit"), rate=100.0):
     values = [latency * chance.uniform(0.9, 1.1) for _ in range(20)]
     return [
-        {"object": name[0], "method": name[1], "rate": 100.0, "mean": v, "p50": v, "p95": v, "p99": v} for v in values
+        {"object": name[0], "method": name[1], "rate": rate, "mean": v, "p50": v, "p95": v, "p99": v} for v in values
     ]
 
 
@@ -72,3 +72,11 @@ def test_what_got_slower_is_worse_and_equal_runs_are_not():
     assert slower["p50"] == "worse" and slower["rate"] == "no difference seen"
     same = [d.word for d in differences(rows(0.01, chance), rows(0.01, chance))]
     assert same.count("no difference seen") >= 3
+
+
+def test_that_a_method_is_called_less_often_is_no_fault_but_that_all_are():
+    chance, every = random.Random(1), ("", "")
+    for name, words in ((("bank", "deposit"), ("fewer calls", "more calls")), (every, ("worse", "better"))):
+        more, fewer = rows(0.01, chance, name), rows(0.01, chance, name, rate=12.0)
+        for found, word in ((differences(more, fewer), words[0]), (differences(fewer, more), words[1])):
+            assert [d.word for d in found if d.figure == "rate"] == [word]
