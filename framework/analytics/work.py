@@ -33,9 +33,11 @@ class Analysed(msgspec.Struct):
 
 
 def work(spark: SparkSession, paths: Sequence[Path], out: Path, tell: Tell = lambda _: None) -> Analysed:
+    report = out / "report.html"
     try:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "report.html").touch()
+        report.touch()
+        report.unlink()  # no page beside tables that it does not belong to, whatever happens now
     except OSError as error:
         raise BadRequest(f"--out {out}: {error.strerror}; name a directory that can be written") from None
     with explained():
@@ -46,7 +48,7 @@ def work(spark: SparkSession, paths: Sequence[Path], out: Path, tell: Tell = lam
     if compared:
         _write(out / "tables" / "differences", compared)
     tell("writing the report")
-    (out / "report.html").write_text(html(found, compared), encoding="utf-8")
+    report.write_text(html(found, compared), encoding="utf-8")
     return Analysed(found, compared)
 
 

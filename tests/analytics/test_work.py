@@ -3,7 +3,8 @@
 import pytest
 
 from framework.analytics.session import fit
-from framework.analytics.work import reason
+from framework.analytics.work import reason, work
+from framework.errors import OboError
 
 JAVA = """An error occurred while calling o167.parquet.
 : org.apache.spark.SparkException: Job aborted.
@@ -39,3 +40,11 @@ def test_small_runs_are_not_compiled_and_large_ones_are(spark):
             assert spark.conf.get(name) == "true"
     finally:
         spark.conf.set(name, before)
+
+
+def test_an_analysis_that_fails_leaves_no_page(spark, tmp_path):
+    """Neither an empty one nor that of an earlier run, beside other tables."""
+    (tmp_path / "report.html").write_text("of an earlier run")
+    with pytest.raises(OboError):
+        work(spark, [tmp_path / "nothing"], tmp_path)
+    assert not (tmp_path / "report.html").exists()
