@@ -52,6 +52,16 @@ class Found(msgspec.Struct):
     start: float = 0.0
     changes: list[tuple[float, str, int]] = []  # views: when (from the start), where, which
 
+    @property
+    def unsure(self) -> int:
+        """Findings that may come from records which are missing: a request that nobody seems to have sent. Nobody can
+        say; obo verify refuses such files."""
+        return sum(self.violations.values()) if any(note.hole for note in self.notes) else 0
+
+    @property
+    def violated(self) -> bool:
+        return bool(self.violations) and not self.unsure
+
 
 class _Work:
     """One run under analysis."""
@@ -175,7 +185,8 @@ def _lives(work: _Work, run: Run, who: groups.Lives) -> None:
         ended = {"stop": "stopped", "out": "left the group"}.get(written.last_event, "crashed, or was cut off")
         rows.append({"life": named(*life), "records": written.records, "missing": written.gaps, "ended": ended})
         if written.gaps:
-            found.notes.append(Note("records are missing in the middle of the trace", named(*life), written.gaps))
+            note = Note("records are missing in the middle of the trace", named(*life), written.gaps, hole=True)
+            found.notes.append(note)
             found.whole = False
     found.rows["lives"] = rows
     found.start = min((w.first_at for w in who.written.values()), default=0.0)

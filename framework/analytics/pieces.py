@@ -24,6 +24,7 @@ class Note(msgspec.Struct, frozen=True):
     what: str
     where: str
     count: int = 0
+    hole: bool = False  # nodes have written more than can be read: what is found may come from that
 
 
 class Life(msgspec.Struct):
@@ -56,19 +57,19 @@ def header(path: Path, notes: list[Note]) -> Header | None:
         with path.open("rb") as file:
             text = file.readline(64_000_000)
     except OSError as error:
-        notes.append(Note(f"no header: {error.strerror}; the trace is left out", str(path), 1))
+        notes.append(Note(f"no header: {error.strerror}; the trace is left out", str(path), 1, hole=True))
         return None
     try:
         version = msgspec.json.decode(text, type=_Version).version
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        notes.append(Note(f"not a trace header: {error}; the trace is left out", str(path), 1))
+        notes.append(Note(f"not a trace header: {error}; the trace is left out", str(path), 1, hole=True))
         return None
     if version != VERSION:
         raise BadTrace(f"{path}:1: trace version {version}; this obo reads version {VERSION}")
     try:
         return msgspec.json.decode(text, type=Header)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        notes.append(Note(f"not a trace header: {error}; the trace is left out", str(path), 1))
+        notes.append(Note(f"not a trace header: {error}; the trace is left out", str(path), 1, hole=True))
         return None
 
 
@@ -78,13 +79,14 @@ def whole(files: Sequence[Path], notes: list[Note], lost: str) -> tuple[list[Pat
     import pyarrow.parquet as pq
 
     good = []
-    expected = set(schema.TRACE_FIELDS if "client" not in lost else schema.CLIENT_FIELDS)
+    trace = "client" not in lost
+    expected = set(schema.TRACE_FIELDS if trace else schema.CLIENT_FIELDS)
     for file in files:
         try:
             names = set(pq.read_schema(file).names)
         except (pa.ArrowException, OSError) as error:
             text = str(error).split(". ")[0]
-            notes.append(Note(f"cut off or damaged ({text}): {lost} are left out", str(file), 1))
+            notes.append(Note(f"cut off or damaged ({text}): {lost} are left out", str(file), 1, hole=trace))
             continue
         if names != expected:
             odd = sorted(names ^ expected)
@@ -169,7 +171,7 @@ def absent(lives: Sequence[Life]) -> list[Note]:
     found = []
     for node in sorted({n for one in lives for n, s in _members(one.header) if s == 1}):
         if (node, 1) not in here:
-            found.append(Note(f"{node} is a member, but its trace is not here", node, 1))
+            found.append(Note(f"{node} is a member, but its trace is not here", node, 1, hole=True))
     return found
 
 

@@ -54,9 +54,11 @@ def _verdict(found: Found) -> str:
     lines += [f"{row['life']}: {row['ended']}" for row in lives if row["ended"] not in _IN_ORDER]
     if not found.judged:
         return box("part", "Not judged: there are no traces", ["Only what clients saw is analysed."])
+    if found.unsure:
+        holes = [f"{note.what}: {note.where}" for note in missing if note.hole][:5]
+        why = "These may come from what is missing: nobody can say. They are in the table below."
+        return box("part", "Not judged: records are missing", [*holes, *lines, why, asked])
     if found.violations:
-        if missing:
-            lines.append("The traces are not whole: some of this may come from what is missing.")
         first = [str(row["text"]) for row in found.rows.get("violations", ())[:5]]
         return box("bad", "Violations found", [*lines, *first, asked])
     if missing or not found.whole:

@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
         finally:
             spark.stop()
     _say(f"report: {given.out / 'report.html'}")
-    return 1 if found.violated else 0
+    return found.code
 
 
 def _say(text: str) -> None:

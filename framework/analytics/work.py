@@ -29,7 +29,12 @@ class Analysed(msgspec.Struct):
 
     @property
     def violated(self) -> bool:
-        return any(one.violations for one in self.runs)
+        return any(one.violated for one in self.runs)
+
+    @property
+    def code(self) -> int:
+        """With which the command ends: 1 for a violation, 2 for a run that cannot be judged by what can be read."""
+        return 1 if self.violated else 2 if any(one.unsure for one in self.runs) else 0
 
 
 def work(spark: SparkSession, paths: Sequence[Path], out: Path, tell: Tell = lambda _: None) -> Analysed:

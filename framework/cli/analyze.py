@@ -39,7 +39,7 @@ def run(
 ) -> None:
     """Analyse runs: how fast, what was waited for, what order cost, and whether anything went wrong.
 
-    Ends with 0, with 1 if the traces show a violation, with 2 if a run cannot be read.
+    Ends with 0, with 1 if the traces show a violation, with 2 if a run cannot be read or not be judged.
     """
     paths = [Path(name) for name in runs]
     _check(paths, master, memory)
@@ -69,7 +69,7 @@ def run(
         _tell(one)
     _tell_differences(found)
     print(f"report: {where / 'report.html'}")
-    raise typer.Exit(1 if found.violated else 0)
+    raise typer.Exit(found.code)
 
 
 def _check(paths: list[Path], master: str, memory: str) -> None:
@@ -123,11 +123,18 @@ def _tell(found: "Found") -> None:
         out.print(
             f"{found.name}: {messages} messages, {100 * (1 - needed / messages):.1f} % need no order", markup=False
         )
-    for row in found.rows.get("violations", [])[:20]:
-        out.print(f"{found.name}: {row['rule']}: {row['text']}", markup=False)
-    total = sum(found.violations.values())
-    judged = f"{total} violations" if total else "no violation found"
-    out.print(f"{found.name}: {judged if found.judged else 'not judged: no traces'}", markup=False)
+    if found.violated:
+        for row in found.rows.get("violations", [])[:20]:
+            out.print(f"{found.name}: {row['rule']}: {row['text']}", markup=False)
+    out.print(f"{found.name}: {_judged(found)}", markup=False)
+
+
+def _judged(found: "Found") -> str:
+    if not found.judged:
+        return "not judged: no traces"
+    if found.unsure:
+        return f"not judged: records are missing; {found.unsure} findings may come from that (table violations)"
+    return f"{sum(found.violations.values())} violations" if found.violations else "no violation found"
 
 
 def _tell_differences(found: "Analysed") -> None:

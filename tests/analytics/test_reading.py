@@ -65,6 +65,7 @@ def test_a_trace_without_header_is_left_out_and_its_node_is_missed(spark, lines)
     told = [note.what for note in run.notes]
     assert any("not a trace header" in what for what in told)
     assert any("n2 is a member, but its trace is not here" in what for what in told)
+    assert all(note.hole for note in run.notes if note.count)
     assert {r.node for r in run.events.select("node").distinct().collect()} == {"n1"}
 
 

@@ -11,6 +11,7 @@ from framework.analytics.budget import PARTS
 from framework.analytics.compare import Difference
 from framework.analytics.pieces import Note
 from framework.analytics.report import _filled, html
+from framework.analytics.work import Analysed
 
 EVIL = "<script>alert('x')</script>"
 
@@ -137,6 +138,15 @@ def test_the_verdict_is_on_top():
     assert "No violation found in what is there; the data is not whole" in good
     assert bad.index("Violations found") < bad.index("<svg")
     assert "A3: 2 violations" in bad
+
+
+def test_what_may_come_from_missing_records_is_no_verdict():
+    sure, unsure = found(violations=2), found(violations=2)
+    unsure.notes = [*unsure.notes, Note("n3 is a member, but its trace is not here", "n3", 1, hole=True)]
+    page = html([unsure])
+    assert "Violations found" not in page and "Not judged: records are missing" in page
+    assert page.index("n3 is a member, but its trace is not here") < page.index("A3: 2 violations") < page.index("<svg")
+    assert [Analysed([one], []).code for one in (found(), sure, unsure)] == [0, 1, 2]
 
 
 def test_a_stretch_without_calls_is_drawn_as_none():
