@@ -39,6 +39,7 @@ class Dispatch:
         self._stage = stage
         self._heard = heard
         self.watchers: dict[Replica, list[Callable[[], None]]] = {}  # are called when something has ended there
+        self.hasty = False  # the node is to end: it does not look at its replicas any more
         stage.over = self._over
         self.residents = residents
         self.journaling: Journaling | None = None  # of durable replicas
@@ -53,6 +54,13 @@ class Dispatch:
     def start(self) -> None:
         """On the loop that all is performed on, or comes back to."""
         self._stage.loop = asyncio.get_running_loop()
+
+    def hurry(self) -> None:
+        """The node goes: nothing is to go on here that was begun for its own sake."""
+        self.hasty = True
+        for looks in tuple(self.watchers.values()):
+            for look in tuple(looks):
+                look()
 
     def write_down(self, journaling: "Journaling") -> None:
         """What durable replicas do."""

@@ -25,6 +25,8 @@ async def drain(node: "Node") -> None:
     await _part(node)
     node.sessions.draining = True
     node.comparing.stop()
+    if node.member is not None:
+        node.member.dispatch.hurry()
     node.gateway.drain()
     until: float | None = None
     loop = asyncio.get_running_loop()

@@ -90,7 +90,7 @@ class Sampler:
 
     async def take(self, seconds: float) -> list[Sample]:
         """Nothing, if its state is not one that can be compared."""
-        if not comparable(type(self._resident.object)):
+        if not comparable(type(self._resident.object)) or self._dispatch.hasty:
             return []
         watchers = self._dispatch.watchers.setdefault(self._at, [])
         watchers.append(self.look)
@@ -104,12 +104,14 @@ class Sampler:
             watchers.remove(self.look)
             if not watchers:
                 self._dispatch.watchers.pop(self._at, None)
-        if self._later is not None:
+        if self._later is not None and not self._dispatch.hasty:
             await self._read(*self._later)
         return list(self._seen.items())
 
     def look(self) -> None:
-        """On the loop: something has ended here."""
+        """On the loop: something has ended here, or this node is to end."""
+        if self._dispatch.hasty:
+            self._enough.set()
         resident, began = self._resident, time.perf_counter()
         if self._enough.is_set() or resident.history in self._seen or self._dispatch.busy(self._at):
             return

@@ -24,6 +24,7 @@ from framework.testing.processes import Reaper
 from framework.testing.undisturbed import undisturbed
 
 _PATIENCE = 60.0
+_IN_USE = "pre-existing shared memory block"  # of a server that was killed
 _TRIES = 5
 #: Small servers: several of them share a machine with the tests.
 _SETTINGS = {"shared_buffers": "32MB", "max_connections": "60", "max_wal_size": "256MB", "log_checkpoints": "off"}
@@ -62,7 +63,13 @@ class Server:
         ).connection.close()
 
     def start(self) -> None:
-        """Until it answers."""
+        """Until it answers. One that was killed may leave a process behind, which ends when it notices; before that,
+        PostgreSQL does not start on the same data."""
+        until = time.monotonic() + _PATIENCE
+        while not self._started(until):
+            time.sleep(0.2)
+
+    def _started(self, until: float) -> bool:
         words = [
             str(self.binaries / "postgres"),
             "-D",
@@ -79,7 +86,7 @@ class Server:
         with self.log.open("ab") as log, undisturbed():
             self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **_as_nobody())
             self._reaper.watch(self._process.pid)
-        self._wait_ready()
+        return self._is_ready(until)
 
     def kill(self) -> None:
         """As if the machine had lost its power, but for what the system holds in memory."""
@@ -101,20 +108,23 @@ class Server:
         self._reaper.leave(self._process.pid)
         self._process = None
 
-    def _wait_ready(self) -> None:
+    def _is_ready(self, until: float) -> bool:
+        """False: it found something of its past, and may be started again."""
         psycopg = _psycopg()
         assert self._process is not None
-        until = time.monotonic() + _PATIENCE
         while True:
             try:
                 psycopg.connect(self.url(), connect_timeout=5).close()
-                return
+                return True
             except psycopg.OperationalError as error:
-                if self._process.poll() is None and time.monotonic() < until:
+                late = time.monotonic() >= until
+                if self._process.poll() is None and not late:
                     time.sleep(0.05)
                     continue
                 self._end(signal.SIGKILL)
                 said = self.log.read_text(errors="replace").splitlines()[-10:]
+                if not late and any(_IN_USE in line for line in said[-3:]):
+                    return False
                 raise Unavailable("PostgreSQL does not start: " + "\n".join([str(error), *said])) from None
 
 

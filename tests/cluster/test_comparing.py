@@ -164,3 +164,19 @@ def test_who_is_judged():
     assert judged([{"a": "1", "b": "2"}], 2) == (set(), set(), {"a", "b"})
     assert judged([{"a": "1", "b": "1", "c": "2"}], 5) == (set(), set(), {"a", "b", "c"}), "two of five are no majority"
     assert judged([{"a": "1"}, {"b": "2"}], 2) == (set(), set(), set()), "they have not performed the same"
+
+
+def test_a_node_that_ends_does_not_go_on_looking_at_itself(tmp_path, monkeypatch):
+    """All stop at once, while replicas that nobody uses look at themselves: seen on a busy machine as A8."""
+    monkeypatch.setattr(comparing, "SAMPLE", 4.0)
+    with cluster({"bank": Bank}, 3, trace=tmp_path) as c:
+        c.connect("n1", timeout=WAIT).object(Bank, "bank").deposit("a", 1)
+        until(lambda: all_equal(c, "bank"), "not all have it")
+
+        async def begin():
+            asks = node(c, "n1").comparing
+            asks._run(asks._try("bank"))
+
+        c._background.run(begin(), WAIT)
+        until(lambda: all(node(c, n).life.dispatch.watchers for n in c.nodes), "they do not look")
+        c.verify(0.1)
