@@ -52,12 +52,15 @@ class Comparing:
         prepare(classes.values())
         self._left: dict[Replica, float] = {}  # when it left because it differed
         self._tasks: set[asyncio.Task[None]] = set()
+        self._over = False
 
     def start(self, every: float) -> None:
         if every:
             self._run(self._go_on(every))
 
     def stop(self) -> None:
+        """For good."""
+        self._over = True
         for task in self._tasks:
             task.cancel()
 
@@ -68,7 +71,7 @@ class Comparing:
 
     def has_state(self, mine: Replica) -> None:
         """A replica of this node has got its state from another one."""
-        if object_of(mine) in self._plain:
+        if object_of(mine) in self._plain and not self._over:
             self._run(self._after(mine))
 
     async def _after(self, mine: Replica) -> None:

@@ -22,11 +22,11 @@ LINGER = 0.2  # seconds in which those who stay hear of what was decided
 async def drain(node: "Node") -> None:
     """Take no more calls; return when those in flight are answered and nothing is running or waiting here. One that may
     leave does not wait for what others go on doing here."""
-    await _part(node)
-    node.sessions.draining = True
-    node.comparing.stop()
+    node.comparing.stop()  # before all else: where everybody goes, others may be gone when they are asked
     if node.member is not None:
         node.member.dispatch.hurry()
+    await _part(node)
+    node.sessions.draining = True
     node.gateway.drain()
     until: float | None = None
     loop = asyncio.get_running_loop()

@@ -63,6 +63,7 @@ class NodeInside:
     def ask_to_stop(self, leave: bool) -> None:
         self._leave = leave
         self._node.sessions.parting = True
+        self._background.run(_alone(self._node), _PATIENCE)  # nodes stop one after the other: none asks those gone
 
     def wait_stopped(self) -> None:
         self.alive = False
@@ -77,6 +78,10 @@ async def _started(config: Config, name: str, trace: Path) -> _Mortal:
     node = _Mortal(config, name, trace)
     await node.start()
     return node
+
+
+async def _alone(node: Node) -> None:
+    node.comparing.stop()
 
 
 async def _joined(node: Node) -> None:
