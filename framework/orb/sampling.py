@@ -104,7 +104,7 @@ class Sampler:
             watchers.remove(self.look)
             if not watchers:
                 self._dispatch.watchers.pop(self._at, None)
-        if self._later is not None and not self._dispatch.hasty:
+        if self._later is not None:
             await self._read(*self._later)
         return list(self._seen.items())
 

@@ -1,8 +1,13 @@
 """Circles of transactions that wait for each other (framework/com/deadlock.py)."""
 
-from framework.com.deadlock import find, leading, settled
+from types import SimpleNamespace
+
+from framework.com.deadlock import Deadlock, find, leading, settled
+from framework.com.entry import Entry
 from framework.com.messages import Edge, Turns
-from framework.ids import Invocation
+from framework.com.reason import conflict
+from framework.footprint import Footprint
+from framework.ids import GroupId, Invocation, Replica, Stamp
 
 
 def name(number):
@@ -55,3 +60,18 @@ def test_a_circle_over_two_objects_or_two_keys_is_one():
         [at("car", 12, 21, begun=True), at("car", 22, 11, begun=True)],
     ):
         assert settled(edges) == edges
+
+
+def test_one_whose_place_is_not_agreed_is_not_waited_for():
+    """It may come later. That is agreed on, and waits for nobody's end."""
+
+    def entry(number):
+        group = GroupId(number, Replica("tran@n1"), 0)
+        return Entry(group, Stamp(number, group), Footprint("book"), ())
+
+    late, early = entry(2), entry(1)
+    late.request = object()
+    host = SimpleNamespace(order=SimpleNamespace(blockers=lambda _: conflict(early)))
+    assert Deadlock._behind(None, host, late) is None
+    early.stamp = early.first
+    assert Deadlock._behind(None, host, late) is early
