@@ -19,7 +19,7 @@ NOT = {"__init__", "messages", "event", "events", "words", "view", "receipt", "h
 #: Where a call goes through in a node; and what inherits from a class of these: Python's own classes cannot.
 ORB = (
     *("sessions", "served", "naming", "dispatch", "performance", "stage", "turn", "undo", "undoing", "life", "node"),
-    *("given", "limits", "who", "recent", "state/tracker", "short"),
+    *("given", "limits", "who", "recent", "state/tracker", "short", "spots"),
     *("reading", "sampling", "durable/past", "backed/writing", "backed/resident", "backed/recalled"),
 )
 MODULES = [

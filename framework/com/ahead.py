@@ -96,6 +96,10 @@ class Ahead:
                 return blocker
         return None
 
+    def busy(self, slot: str) -> bool:
+        """Does somebody run or wait in this slot?"""
+        return slot in self.running or slot in self._waiting
+
     def _busy(self, slot: str) -> Entry | None:
         """Some instance running in this slot (P3: a message is ready if no conflicting instance is running)."""
         running = self.running.get(slot)

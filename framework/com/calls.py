@@ -67,6 +67,11 @@ class Calls:
         """The number of the last request to this replica."""
         return self._seq.get(at) or self.com.lives.base(self.com.node, at)
 
+    def number(self, at: Replica) -> int:
+        """Of a new request to this replica."""
+        seq = self._seq[at] = self._last(at) + 1
+        return seq
+
     def _line(self, caller: Caller, event: Submit) -> tuple[tuple[int, ...], tuple[Ancestor, ...]]:
         """The path of who makes this call, and those that wait for it."""
         path = caller.invocation.path or ((event.tran,) if event.tran else ())
@@ -131,7 +136,7 @@ class Calls:
         if caller.client and self.sessions.get(caller.client) is caller:
             caller.after = group, "sent"
             com.tell(Accepted(caller.client, event.call))
-            self._forget_below(caller, event.done)
+            self.forget_below(caller, event.done)
 
     def _await(self, caller: Caller, event: Submit, call: Call, name: Invocation | None) -> None:
         if not caller.client:
@@ -156,7 +161,7 @@ class Calls:
         group, what = caller.after
         return Session(caller.knows(self.com.known), self.com.clock, f"{group} {what}", self.com.view)
 
-    def _forget_below(self, session: Caller, done: int) -> None:
+    def forget_below(self, session: Caller, done: int) -> None:
         """The client does not want the answers of these calls, also those that it never collected."""
         calls = session.calls
         if not done or not calls or next(iter(calls)) >= done:  # they stand in the order of their numbers

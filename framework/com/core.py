@@ -64,6 +64,7 @@ from framework.com.messages import (
 )
 from framework.com.messages import Cancel as CancelMessage
 from framework.com.messages import Known as KnownMessage
+from framework.com.spot import Spot
 from framework.com.tran import Trans
 from framework.com.tran_host import TranHost
 from framework.com.view import Directory, Holding, Placement
@@ -105,6 +106,7 @@ class Com:
         self.waiting: dict[GroupId, list[Host]] = {}  # where requests are that are not settled yet
         self.instances: dict[Sid, Instance] = {}
         self.calls = Calls(self)
+        self.spot = Spot(self)
         self.marks = Marks(self.links, self.hosts)
         self.member = Membership(self, self.timing.suspect_after)
         self.handover = Handover(self, holds)

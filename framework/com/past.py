@@ -66,9 +66,12 @@ class Past:
         return self._stamps.get(mark, self._stamps_floor)
 
     def promise(self, entry: Entry, stamp: Stamp) -> None:
+        self.promise_at(entry.places, stamp)
+
+    def promise_at(self, places: tuple[str, ...], stamp: Stamp) -> None:
         """Later conflicting requests get a higher stamp than this one."""
         top = self._top
-        for slot in entry.places:
+        for slot in places:
             have = top.get(slot)
             if have is None or have < stamp:
                 top[slot] = stamp

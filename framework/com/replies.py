@@ -123,6 +123,24 @@ class Replies:
             self._acknowledge(client, done)
         return reply
 
+    def at_once(
+        self, invocation: Invocation, wanted: bool, done: int, ok: bool, body: bytes, output: bool, context: WireContext
+    ) -> None:
+        """A call of a client has been performed and told, at once. ``wanted``: who repeats it gets this answer."""
+        client, number = invocation.client, invocation.path[0]
+        roots = self._roots.get(client)
+        if roots is None:
+            roots = self._roots[client] = Ranges()
+        roots.add(number)
+        if done:
+            self._acknowledge(client, done)
+        if wanted and number >= self._done.get(client, 0):
+            reply = self._replies[invocation] = Reply(0)
+            reply.body, reply.output, reply.context, reply.full = body, output, context, context
+            reply.status = reply.outcome = "ok" if ok else "error"
+            if len(self._replies) > self.bound:
+                self._shrink()
+
     def finish(self, invocation: Invocation, reply: Reply) -> list[Request]:
         """The call is over, and may be told; the copies that came meanwhile are to be answered with its reply."""
         waiting, reply.waiting = reply.waiting, []

@@ -211,6 +211,10 @@ class Dispatch:
         performance = self._running.get(sid)
         return self._stage.loop.time() - performance.began if performance is not None else 0.0
 
+    def watches(self, at: Replica) -> bool:
+        """Does somebody here have to know of all that is performed there, or keeps it from being performed?"""
+        return at in self.watchers or at in self._closed or at in self._undoing
+
     def changing(self, at: Replica) -> bool:
         """Is something still going on that may change the state of this replica?"""
         return at in self._undoing or any(p.changes for p in self._running.values() if p.effect.replica == at)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 class Host(Protocol):
     name: Node
     naming: Naming
+    member: "Life | None"  # while it is one
 
     @property
     def version(self) -> int: ...

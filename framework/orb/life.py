@@ -45,6 +45,7 @@ from framework.orb.explain import Explainer
 from framework.orb.handing import Handing
 from framework.orb.keeping import Remains
 from framework.orb.performance import Resident
+from framework.orb.spots import Spots
 from framework.orb.stage import Stage
 from framework.orb.tracing import Tracing
 from framework.trace.still_open import open_calls, open_links
@@ -80,6 +81,7 @@ class Life:
             self.dispatch.write_down(self.journaling)
             for backed in self.backed():
                 backed.may_settle = self.journaling.after_outcomes
+        self.spots = Spots(self)
         self.explainer = Explainer(self.com, node.peers, self.dispatch.since)
         self.handing = Handing(
             self.com,
@@ -312,6 +314,7 @@ class Life:
     def deafen(self) -> None:
         """Nothing goes into the com layer any more."""
         self._step = _over
+        self.spots.closed = True
 
     def abandon(self) -> None:
         """It is over at once: nothing goes in or out any more."""

@@ -38,6 +38,7 @@ from framework.orb.messages import (
     to_node,
 )
 from framework.orb.naming import usual_receipt
+from framework.orb.spots import NOTHING
 from framework.orb.who import Caller
 
 if TYPE_CHECKING:
@@ -201,9 +202,28 @@ class Served:
 
     def _call(self, message: Call) -> None:
         try:
-            self._submit(message)
+            if not self._at_once(message):
+                self._submit(message)
         except OboError as error:
             self._say(Refused(message.number, type(error).__name__, str(error)))
+
+    def _at_once(self, message: Call) -> bool:
+        """Most calls to an object with one replica, and most that only read: they are performed here and now."""
+        sessions, number = self._sessions, message.number
+        life = sessions.host.member
+        if life is None or sessions.draining or number in self._usual:
+            return False
+        self.in_flight.check(self.name, len(self._usual), sessions.limits)
+        answer = life.spots.perform(self.name, self.caller.role != "read-only", message)
+        if answer is None:
+            return False
+        if answer is NOTHING:
+            self._left = number
+            self._fresh += 1
+            self._ring()
+        else:
+            self._say(Answer(number, True, (answer,)))
+        return True
 
     def _submit(self, message: Call) -> None:
         sessions, act, number = self._sessions, message.act, message.number

@@ -89,6 +89,14 @@ class Turn:
             self._held = True
             return True
 
+    def take_if_free(self) -> bool:
+        """True: it is yours. False: somebody has it, or waits for it."""
+        with self._mutex:
+            if self._held or self._bodies or self._back:
+                return False
+            self._held = True
+            return True
+
     def give(self) -> None:
         """Whoever has the turn gives it away: to one that goes on, else to a new one."""
         with self._mutex:
