@@ -6,6 +6,9 @@ and the next burst of calls (somebody joins, somebody is gone) makes it look at 
 node stands still, in all replicas at about the same time. Here it looks 50 times a second at what the last 20 ms have
 left, and once a second at what the last second has.
 
+That was a tenth of what a busy node does, and mostly for nothing: calls leave no cycles. So a second in which it has
+found next to nothing is followed by some in which it does not look at all; what was made in these counts as old.
+
 What is in a cycle and outlives that is found only by looking at everything, which takes time in proportion to all that
 there is: 120 ms in a node that remembers 10,000 calls. So that is done when nobody waits for this node, because it is
 not a member of the group: what it was then is the most there is to be found. Else when the process has twice as many
@@ -27,6 +30,8 @@ log = logging.getLogger(__name__)
 
 EVERY = 0.02  # seconds
 WEIGH = 50  # of them between two looks at what has become older, and at the size of the process
+FEW = 100  # objects that it found in a second: not worth the look
+REST = 7  # times as long as it has looked
 MORE, OBJECTS = 2.0, 2_000_000  # times as many, and so many more at least: then it looks at everything
 LARGER, BYTES = 2.0, 256 << 20  # or the process is so many times as large
 LONG = 0.1  # seconds that are worth a word
@@ -57,6 +62,8 @@ class Collector:
     def __init__(self, now: Callable[[], Size] = now) -> None:
         self._now = now
         self._looks = 0
+        self._found = 0  # since it began to look
+        self._rests = 0  # looks that are left out
         self._was = Size(0, 0)  # after the last look at everything
 
     def begin(self) -> None:
@@ -65,12 +72,19 @@ class Collector:
         self._was = self._now()
 
     def look(self) -> None:
-        gc.collect(0)
         self._looks += 1
-        if self._looks % WEIGH == 0:
-            gc.collect(1)
-            if self._has_grown():
-                self.everything()
+        weigh = self._looks % WEIGH == 0
+        if self._rests:
+            self._rests -= 1
+            if not self._rests:
+                gc.freeze()
+        else:
+            self._found += gc.collect(1 if weigh else 0)
+            if weigh:
+                self._rests = REST * WEIGH if self._found <= FEW else 0
+                self._found = 0
+        if weigh and self._has_grown():
+            self.everything()
 
     def _has_grown(self) -> bool:
         was, now = self._was, self._now()
@@ -79,7 +93,9 @@ class Collector:
 
     def everything(self) -> None:
         began = time.perf_counter()
+        gc.unfreeze()
         found = gc.collect()
+        gc.freeze()
         took = time.perf_counter() - began
         self._was = self._now()
         log.log(

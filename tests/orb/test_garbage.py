@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from framework.orb.garbage import BYTES, OBJECTS, WEIGH, Collector, Size, memory
+from framework.orb.garbage import BYTES, FEW, OBJECTS, REST, WEIGH, Collector, Size, memory
 from objects.bank import Bank
 from tests.orb.cluster import cluster
 from tests.orb.things import Shop
@@ -80,6 +80,37 @@ def test_what_became_garbage_within_a_second_goes_soon(collector):
     assert ring() is not None
     collector.look()
     assert ring() is None
+
+
+def generations(collector, times):
+    looked = []
+    gc.callbacks.append(lambda phase, info: looked.append(info["generation"]) if phase == "start" else None)
+    try:
+        look(collector, times)
+    finally:
+        gc.callbacks.pop()
+    return looked
+
+
+def test_after_a_second_without_garbage_it_rests(collector):
+    look(collector)
+    ring = weakref.ref(Ring())
+    assert generations(collector, REST * WEIGH) == []
+    assert ring() is not None  # for once: the process has to grow
+    assert generations(collector, WEIGH) == [0] * (WEIGH - 1) + [1]
+    later = weakref.ref(Ring())
+    look(collector, REST * WEIGH + 1)
+    assert later() is not None
+    collector.everything()
+    assert ring() is None and later() is None
+
+
+def test_where_there_is_garbage_it_goes_on(collector):
+    for _ in range(3 * WEIGH):
+        for _ in range(FEW // WEIGH + 1):
+            ring = weakref.ref(Ring())
+        collector.look()
+        assert ring() is None
 
 
 @pytest.mark.parametrize("grown", [Size(20_000_000, 1 << 40), Size(10_000_000, 1 << 41)])
