@@ -16,7 +16,8 @@ MARK: Final = 160  # bytes, in a request and in what its replica knows of it
 def weight(request: Request) -> int:
     """Of what can be large in it: its arguments, and what it follows. A session with many calls under way hears of many
     others meanwhile."""
-    return len(request.args) + MARK * sum([len(marks) for _, marks in request.context])
+    context = request.context
+    return len(request.args) + (MARK * sum([len(marks) for _, marks in context]) if context else 0)
 
 
 class Kept:
@@ -53,6 +54,10 @@ class Kept:
 
 
 def _stable(entry: Entry, known: Known) -> bool:
-    assert entry.request is not None
-    origin = node_of(entry.group.replica)
-    return all((d.replica, (origin, d.seq)) in known or d.replica in entry.gone for d in entry.request.dests)
+    request, gone = entry.request, entry.gone
+    assert request is not None
+    origin = node_of(entry.group[1])
+    for at, seq in request.dests:
+        if seq not in known.ranges(at, origin) and at not in gone:
+            return False
+    return True

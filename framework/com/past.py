@@ -14,7 +14,8 @@ from framework.com.messages import Mark
 from framework.com.ranges import Ranges
 from framework.ids import Node, Stamp
 
-FOLD = 16384
+FOLD = 16384  # slots
+LATEST = 1024  # stamps of delivered requests: what is kept for long is not in the processor's cache when it goes
 
 
 class Past:
@@ -56,7 +57,7 @@ class Past:
         self._of(mark[0]).add(mark[1])
         self._stamps[mark] = stamp
         self._latest.append(mark)
-        if len(self._latest) > FOLD:
+        if len(self._latest) > min(LATEST, FOLD):
             folded = self._stamps.pop(self._latest.popleft(), LOWEST)
             if folded > self._stamps_floor:
                 self._stamps_floor = folded

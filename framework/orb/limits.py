@@ -112,7 +112,9 @@ class Outbox:
 
 def check_size(act: Act, max_message: int) -> None:
     """Before anything is sent: a message that is too large would break the stream, and all calls on it."""
-    size = sum(len(ask.args) + len(ask.named) for ask in act.parts)
+    size = 0
+    for ask in act.parts:
+        size += len(ask.args) + len(ask.named)
     if size > max_message - MARGIN:
         what = " | ".join(f"{ask.object}.{ask.method}" for ask in act.parts)
         raise BadRequest(_too_large(what, size, max_message))

@@ -6,6 +6,7 @@ and ``_send``.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, overload
 
 import msgspec
@@ -45,13 +46,13 @@ class Request:
 
     __slots__ = ("_ask", "method", "object", "what")
 
-    def __init__(self, name: str, method: str, declared: Method | None, args: Sequence[Any], named: dict[str, Any]):
+    def __init__(self, name: str, method: str, declared: Method | None, args: tuple[Any, ...], named: dict[str, Any]):
         self.object = name
         self.method = declared
-        self.what = f"{name}.{method}"
-        check_huge(self.what, args, named)
+        self.what = what = f"{name}.{method}"
+        check_huge(what, args, named)
         if declared is not None:  # a mistake is told here, before anything is sent
-            self._ask = Ask(name, method, declared.pack(declared.bind(*args, **named)))
+            self._ask = Ask(name, method, declared.packed(args, named))
             return
         try:
             self._ask = Ask(name, method, _untyped.pack(args), _untyped.pack(named) if named else b"")
@@ -62,6 +63,9 @@ class Request:
         return msgspec.structs.replace(self._ask, to=tuple(to)) if to else self._ask
 
     def value(self, outcome: Outcome) -> Any:
+        responses, method = outcome.responses, self.method
+        if outcome.complete and method is not None and responses[-1].status == "ok":
+            return method.unpack_result(responses[-1].body)
         return replies(outcome, {self.object: self.method}, self.what)[-1].value
 
 
@@ -190,11 +194,11 @@ class Face:
 
     def call(self, request: Request, options: Options) -> Any:
         act = _act("sync", request, options)
-        return self._now(lambda settle: self._begin(act, settle), request.value)
+        return self._now(partial(self._begin, act), request.value)
 
     def submit(self, request: Request, options: Options) -> Any:
         act = _act("async", request, options)
-        return self._later(lambda settle: self._begin(act, settle), request.value)
+        return self._later(partial(self._begin, act), request.value)
 
     def oneway(self, request: Request, options: Options) -> Any:
         if request.method is not None and request.method.returns_value:

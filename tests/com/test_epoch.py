@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from framework.com.context import Known
-from framework.com.epoch import Agreed, Epoch
+from framework.com.epoch import OFTEN, Agreed, Epoch
 from framework.com.messages import WireContext
 from framework.footprint import READ, WRITE, Footprint, Relation
 from framework.ids import GroupId, Node, Replica, Sid, Stamp
@@ -137,11 +137,11 @@ def test_an_epoch_that_lasts_remembers_only_what_is_under_way() -> None:
     relation, known = Relation([("a", "b")]), Known()
     epoch = Epoch(known)
     there = Replica("x@n2")
-    for n in range(1, 1000):
+    for n in range(1, 3 * OFTEN):
         places, meets = relation.slots(Footprint("a", None))
         epoch.enter(Sid(n, AT), places, meets, joins=False)
         marks = ((there, ((Node("n1"), n),)),)
         epoch.commit(places, (marks,), Agreed(places, meets, Stamp(n, GroupId(n, AT, 0)), marks))
         known.ranges(there, Node("n1")).add(n)
-        assert len(epoch._agreed) <= 64
+        assert len(epoch._agreed) <= OFTEN
     assert epoch.cid == Sid(1, AT)
