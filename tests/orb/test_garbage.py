@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from framework.orb.garbage import BYTES, OBJECTS, WEIGH, Collector, Size, memory
+from framework.orb.garbage import BYTES, OBJECTS, OLDER, WEIGH, Collector, Size, memory
 from objects.bank import Bank
 from tests.orb.cluster import cluster
 from tests.orb.things import Shop
@@ -71,15 +71,26 @@ def test_what_is_new_and_in_a_cycle_goes_at_the_next_look(collector):
     assert ring() is None
 
 
-def test_what_became_garbage_within_a_second_goes_soon(collector):
+def test_what_became_garbage_a_little_later_goes_soon(collector):
     kept = Ring()
     ring = weakref.ref(kept)
-    look(collector, WEIGH - 2)
+    look(collector, OLDER - 2)
     kept = None
     collector.look()
     assert ring() is not None
     collector.look()
     assert ring() is None
+
+
+def test_it_looks_at_what_a_fraction_of_a_second_has_left_not_a_whole_one(collector):
+    """That is more: all nodes stood still for 2 to 6 ms in each second."""
+    looked = []
+    gc.callbacks.append(lambda phase, info: looked.append(info["generation"]))
+    try:
+        look(collector, WEIGH)
+    finally:
+        gc.callbacks.pop()
+    assert looked.count(1) == 2 * WEIGH // OLDER >= 2 * 5
 
 
 @pytest.mark.parametrize("grown", [Size(20_000_000, 1 << 40), Size(10_000_000, 1 << 41)])
