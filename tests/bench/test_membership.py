@@ -139,6 +139,27 @@ def test_a_call_is_late_from_when_it_was_due_and_errors_are_kept() -> None:
     assert load.acks[9] in inside and load.acks[15] not in inside and len(inside) >= 7
 
 
+def test_it_tells_how_late_its_own_calls_left() -> None:
+    """The clients' process had something else to do: that is no pause of the nodes."""
+    kept = [False]
+
+    def submit() -> Future[None]:
+        if not kept[0]:
+            kept[0] = True
+            time.sleep(0.1)
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    start = time.monotonic()
+    with Steady([submit], 100.0) as load:
+        while load.sent < 20 and time.monotonic() < start + 60:
+            time.sleep(0.01)
+    end = time.monotonic()
+    assert 0.08 < load.latest(start, end) < end - start
+    assert load.latest(start - 10.0, start - 5.0) == 0.0
+
+
 def test_a_call_that_fails_leaves_no_capacity() -> None:
     def submit() -> Future[None]:
         future: Future[None] = Future()
