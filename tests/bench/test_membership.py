@@ -13,7 +13,7 @@ from hypothesis.strategies import integers
 from framework.bench.membership import EVENTS, RATIOS, Event, Run, ratios
 from framework.bench.steady import Ack, Gap, Steady, capacity, middle, pause, pauses, recovered
 from framework.bench.vault import Vault
-from framework.testing import check_conflicts
+from framework.testing import check_conflicts, processes
 from tests.cli.run_obo import COMMAND, obo, surroundings
 
 
@@ -196,3 +196,9 @@ def test_ratios_are_those_of_the_worst_event() -> None:
     )
     run.events.append(_event("hang", 5.0, None))
     assert ratios([run], 0.75)["recovered_after_s"] is None, "never is not soon"
+
+
+def test_nodes_keep_their_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To make it anew takes a core that the others serve with."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert "PYTHONDONTWRITEBYTECODE" not in processes._environment()

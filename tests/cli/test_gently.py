@@ -65,3 +65,17 @@ except SystemExit:
 """
     told = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert len(told.stdout.split()) < 5 and "no node 'nobody'" in told.stderr, "a few small ones of typer do not matter"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own here")
+def test_a_node_that_ends_gives_way_with_all_its_threads():
+    program = """
+import os, threading
+from framework.cli.serve import _give_way
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+_give_way()
+print({os.sched_getscheduler(int(t)) for t in os.listdir("/proc/self/task")} == {os.SCHED_IDLE}, flush=True)
+os._exit(0)
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["True"]
