@@ -65,6 +65,7 @@ class Event(msgspec.Struct):
     pause_at_s: float  # when that of the worst client began, since the beginning of the event
     errors: int
     recovered_after_s: float | None
+    client_late_ms: float = 0.0  # the latest departure of a call in that time, after it was due: part of the pauses
 
 
 class Run(msgspec.Struct):
@@ -246,6 +247,7 @@ class _Stage:
             pause_at_s=round(max(each).began - start, 3),
             errors=len(load.errors) - errors,
             recovered_after_s=_rounded(recovered([a.at for a in acks], start, end, rate)),
+            client_late_ms=ms(load.latest(start, end)),
         )
 
     def _choose(self) -> None:

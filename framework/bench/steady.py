@@ -22,6 +22,7 @@ WIDTH = 0.5  # seconds over which throughput is looked at
 STEP = 0.05
 BACK = 0.9  # of the rate before: it has recovered
 DRAIN = 60.0
+LATE = 0.001  # a call that left so much after it was due
 
 #: Begins a call and gives its future.
 Submit = Callable[[], Any]
@@ -40,6 +41,7 @@ class Steady:
         self.acks: list[Ack] = []
         self.errors: list[tuple[float, str]] = []
         self.sent = 0
+        self.late: list[tuple[float, float]] = []  # calls that left late: when they were due, and how late
         self._open: dict[int, tuple[int, float]] = {}  # calls that are not answered: client, and when it was due
         self._submits = submits
         self._rate = rate
@@ -69,6 +71,9 @@ class Steady:
             wait = due - time.monotonic()
             if wait > 0:
                 time.sleep(wait)
+            late = time.monotonic() - due
+            if late > LATE:
+                self.late.append((due, late))
             self._one(self.sent % len(self._submits), due)
             self.sent += 1
 
@@ -93,6 +98,11 @@ class Steady:
         for client, due in list(self._open.values()):
             since[client] = min(due, since.get(client, due))
         return since
+
+    def latest(self, start: float, end: float) -> float:
+        """How late the latest call left, of those due in this time: this process itself had no core, or not its lock.
+        What clients wait for includes that."""
+        return max((late for due, late in self.late if start <= due < end), default=0.0)
 
     def between(self, start: float, end: float = inf) -> list[Ack]:
         """Those in this time, and the last one before it of each client."""

@@ -9,8 +9,21 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 
 NICE = 10  # about a tenth of a core where others want all of it; all of it else
+
+
+#: What ``obo serve`` needs until it is a member; typer and the loop would import some of it only when they are used, so
+#: nobody misses what is not there in this or another version.
+_ALL = ("typer", "framework.orb.node", "typer._adapters", "framework.cli.serve", "uvloop", "inspect", "tokenize")
+
+
+def import_all() -> None:
+    for name in _ALL:
+        with suppress(ModuleNotFoundError):
+            import_module(name)
 
 
 def gently(work: Callable[[], object]) -> None:

@@ -11,12 +11,12 @@ from importlib import import_module
 from typing import Annotated
 
 from framework import OboError, __version__, compiled
-from framework.cli.gently import gently
+from framework.cli.gently import gently, import_all
 
 if sys.argv[1:2] in (["serve"], ["sim"]):  # before anything of the com layer is imported
     compiled.use()
 if sys.argv[1:2] in (["serve"], ["join"]):  # others may be serving on this machine
-    gently(lambda: [import_module(name) for name in ("typer", "framework.orb.node")])
+    gently(import_all)
 
 import typer
 

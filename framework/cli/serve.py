@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -105,7 +106,17 @@ def _leave(node: str, code: int) -> NoReturn:
         log.warning("a method is still being performed; it is left alone")
     sys.stdout.flush()
     logging.shutdown()
+    _give_way()
     os._exit(code)
+
+
+def _give_way() -> None:
+    """To give back the memory takes the system 10 ms for 100 MB, on one core and without looking up. Nobody waits for
+    that: on Linux all others go first."""
+    if sys.platform == "linux":
+        for thread in os.listdir("/proc/self/task"):
+            with suppress(OSError):  # it has ended, or it is not allowed here
+                os.sched_setscheduler(int(thread), os.SCHED_IDLE, os.sched_param(0))
 
 
 def _stays(thread: threading.Thread) -> bool:

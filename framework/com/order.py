@@ -247,6 +247,7 @@ class Order(Kin):
         if entry.void or entry.started:
             self._settle(entry)
         elif (first := self._undelivered(entry)) is not None:
+            self.late.waits(entry)
             if (other := self._learns(entry, first)) is not None:
                 self._watch(other, entry)
         elif not (entry.beyond and self.gate(self, entry)):
@@ -255,6 +256,7 @@ class Order(Kin):
                 self._try_start(entry)
             else:
                 entry.waited = True
+                self.late.waits(entry)
                 self._watch(blocker, entry)
 
     def _propose(self, entry: Entry) -> bool:

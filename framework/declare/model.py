@@ -13,6 +13,9 @@ from framework.errors import BadMessage, BadRequest, NoSuchMethod, RemoteError
 from framework.footprint import Footprint, Relation
 
 
+_NONE = b"\xc0"  # None, as msgpack
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Method:
     """One method that can be called from outside. ``where`` is ``Class.method``, for messages."""
@@ -104,6 +107,8 @@ class Method:
 
     def pack_result(self, value: Any) -> bytes:
         """The result as msgpack; one that breaks the annotation is the method's own fault."""
+        if value is None and not self.returns_value:
+            return _NONE
         try:
             packed = self._output.encode(value)
             self._output.decode(packed)

@@ -259,6 +259,11 @@ class Life:
         )
 
     @property
+    def behind(self) -> bool:
+        """Does what has waited for a state start bit by bit?"""
+        return any(host.order.late.behind for host in self.com.hosts.values())
+
+    @property
     def crowded(self) -> bool:
         """So much waits that clients are held back."""
         return self.dispatch.crowded or self.com.crowded

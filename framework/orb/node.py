@@ -53,12 +53,14 @@ from framework.orb.keeping import keep
 from framework.orb.life import Life
 from framework.orb.naming import Naming
 from framework.orb.sessions import Sessions
+from framework.orb.short import prepare
 from framework.orb.traces import Traces
 from framework.orb.workers import Workers
 
 log = logging.getLogger(__name__)
 
 TICK = 0.02
+SHORT_TICK = 0.006  # while what has waited for a state starts bit by bit (framework.com.late)
 #: Streams are reliable while they stand: a frame is sent again when one breaks, and else only after very long silence.
 TIMING = Timing(delta=0.05, ask_after=0.5, resend_after=20.0, suspect_after=0.75)
 EARLY = 512  # frames kept for an outsider that is about to be a member
@@ -107,6 +109,7 @@ class Node:
         self._server: Any = None
         self._ticking: asyncio.Task[None] | None = None
         self.comparing = Comparing(self)
+        prepare(config.classes.values())
 
     @property
     def life(self) -> Life:
@@ -157,7 +160,7 @@ class Node:
 
     async def _tick(self) -> None:
         while True:
-            await asyncio.sleep(TICK)
+            await asyncio.sleep(SHORT_TICK if self.member is not None and self.member.behind else TICK)
             self.feed(Tick())
             self.gateway.has_states(self.member is not None and not (self.refusal() or self.member.com.unready))
 
@@ -361,8 +364,7 @@ class Node:
         return self.member.open() if self.member is not None else []
 
     async def stop(self) -> None:
-        if self._stopping is None:
-            self._stopping = asyncio.ensure_future(self._stop())
+        self._stopping = self._stopping or asyncio.ensure_future(self._stop())
         await asyncio.shield(self._stopping)
 
     async def _stop(self) -> None:
@@ -389,10 +391,8 @@ class Node:
         return msgspec.msgpack.encode(looking.objects(self.config) if what == "objects" else self._status())
 
     def _status(self) -> dict[str, Any]:
-        if self.member is None:
-            told = looking.outside(self.name, self.peers.lines, self._version, self.refusal())
-        else:
-            told = looking.status(self.member, self.peers.lines)
+        life, lines = self.member, self.peers.lines
+        told = looking.status(life, lines) if life else looking.outside(self.name, lines, self._version, self.refusal())
         return {**told, "clients": self.sessions.counts(), "invokes": self.gateway.in_flight}
 
     def object(self, replica: str) -> Any:

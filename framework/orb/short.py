@@ -13,10 +13,12 @@ import ast
 import builtins
 import inspect
 import textwrap
+from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from framework.declare import Method, Object
+from framework.declare import Method, Object, declaration
 
 LONG = 0.001  # seconds, on the average of the last runs
 MOST_COUNTED = 2 * LONG  # one run alone proves nothing: the machine may have been busy
@@ -68,8 +70,26 @@ class Shorts(dict[tuple[type, Method], Short]):
 
     def __missing__(self, key: tuple[type, Method]) -> Short:
         cls, method = key
-        found = self[key] = Short(not method.is_async and looks_short(getattr(cls, method.name, None), cls))
+        found = self[key] = Short(_by_source(cls, method))
         return found
+
+
+_read: WeakKeyDictionary[type, dict[str, bool]] = WeakKeyDictionary()  # what sources said
+
+
+def prepare(classes: Iterable[type]) -> None:
+    """Read the sources of their methods: that takes some milliseconds, which a node has before it is a member. The
+    first call would stop the loop for so long, and everybody waits for the proposals of a replica."""
+    for cls in classes:
+        for method in declaration(cls).methods.values():
+            _by_source(cls, method)
+
+
+def _by_source(cls: type, method: Method) -> bool:
+    known = _read.setdefault(cls, {})
+    if method.name not in known:
+        known[method.name] = not method.is_async and looks_short(getattr(cls, method.name, None), cls)
+    return known[method.name]
 
 
 def looks_short(function: Any, cls: type, depth: int = DEEPEST) -> bool:

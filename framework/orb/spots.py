@@ -50,6 +50,7 @@ class Place:
         self.decode: Callable[[bytes], tuple[Any, ...]] = method.decode
         self.body: Callable[..., Any] = getattr(resident.object, method.name)
         self.undo = None if method.readonly else Undo(resident.tracker)
+        self.bare = None if method.keyed else method.footprint(())  # the same for all calls without a key
         self.values: tuple[Any, ...] = ()  # what it is called with; nobody else may hold on to them when it has ended
 
 
@@ -100,7 +101,7 @@ class Spots:
             return None
         check_depth(method.where, ask.args, place.values)
         invocation = made.invocation(client, (message.number,))
-        footprint = method.footprint(place.values)
+        footprint = place.bare or method.footprint(place.values)
         caller = self._spot.caller(client, invocation, message.done, place.host, footprint)
         if caller is None:
             return None

@@ -138,6 +138,8 @@ class NodeProcess:
 
 
 def _environment() -> dict[str, str]:
-    """A node finds the modules that this process finds, those of tests among them."""
+    """A node finds the modules that this process finds, those of tests among them. It keeps their bytecode, as one
+    does that somebody runs: to make it anew takes a third of the start, of a core that other nodes share."""
     path = os.pathsep.join(p or os.getcwd() for p in sys.path)
-    return {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
+    usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**usual, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}

@@ -13,7 +13,7 @@ from hypothesis.strategies import integers
 from framework.bench.membership import EVENTS, RATIOS, Event, Run, ratios
 from framework.bench.steady import Ack, Gap, Steady, capacity, middle, pause, pauses, recovered
 from framework.bench.vault import Vault
-from framework.testing import check_conflicts
+from framework.testing import check_conflicts, processes
 from tests.cli.run_obo import COMMAND, obo, surroundings
 
 
@@ -139,6 +139,27 @@ def test_a_call_is_late_from_when_it_was_due_and_errors_are_kept() -> None:
     assert load.acks[9] in inside and load.acks[15] not in inside and len(inside) >= 7
 
 
+def test_it_tells_how_late_its_own_calls_left() -> None:
+    """The clients' process had something else to do: that is no pause of the nodes."""
+    kept = [False]
+
+    def submit() -> Future[None]:
+        if not kept[0]:
+            kept[0] = True
+            time.sleep(0.1)
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    start = time.monotonic()
+    with Steady([submit], 100.0) as load:
+        while load.sent < 20 and time.monotonic() < start + 60:
+            time.sleep(0.01)
+    end = time.monotonic()
+    assert 0.08 < load.latest(start, end) < end - start
+    assert load.latest(start - 10.0, start - 5.0) == 0.0
+
+
 def test_a_call_that_fails_leaves_no_capacity() -> None:
     def submit() -> Future[None]:
         future: Future[None] = Future()
@@ -175,3 +196,9 @@ def test_ratios_are_those_of_the_worst_event() -> None:
     )
     run.events.append(_event("hang", 5.0, None))
     assert ratios([run], 0.75)["recovered_after_s"] is None, "never is not soon"
+
+
+def test_nodes_keep_their_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To make it anew takes a core that the others serve with."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert "PYTHONDONTWRITEBYTECODE" not in processes._environment()

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import subprocess
 import sys
 import threading
 
@@ -47,3 +48,34 @@ def test_an_error_comes_out_of_it_and_the_collector_is_as_it_was():
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_a_node_has_imported_what_its_options_and_its_loop_need(tmp_path):
+    """Else the thread that is to serve would, at its full priority."""
+    (tmp_path / "cluster.toml").write_text('[nodes]\nn1 = "127.0.0.1:1"\n')
+    program = """
+import sys
+sys.argv = ["obo", "serve", "--node", "nobody", "--config", "cluster.toml"]
+from framework.cli import main
+before = {*sys.modules}
+try:
+    main.main()
+except SystemExit:
+    print(*sorted(name for name in {*sys.modules} - before if name.split(".")[0] in ("pydantic", "uvloop", "typer")))
+"""
+    told = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert len(told.stdout.split()) < 5 and "no node 'nobody'" in told.stderr, "a few small ones of typer do not matter"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own here")
+def test_a_node_that_ends_gives_way_with_all_its_threads():
+    program = """
+import os, threading
+from framework.cli.serve import _give_way
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+_give_way()
+print({os.sched_getscheduler(int(t)) for t in os.listdir("/proc/self/task")} == {os.SCHED_IDLE}, flush=True)
+os._exit(0)
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["True"]

@@ -327,6 +327,52 @@ def test_who_has_waited_for_long_catches_up_bit_by_bit(monkeypatch: pytest.Monke
     assert s.finish().violations == []
 
 
+def test_so_does_what_came_meanwhile_and_follows_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else all of it would start in one step, with the last that it waits for."""
+    monkeypatch.setattr(late, "AT_ONCE", 3)
+    s = GroupStage("n1 n2 n3 n4", "n1 n2 n3")
+    s.object("f", "n1 n2 n3 n4", "v/w w/w", at_once=True)
+    s.carry_state = False
+    s.wait(30)
+    joined(s)
+    part, ticket = s.com("n1").handover.keep(HERE), s._player(Node("n1")).recorder.ticket(HERE)
+    client, waiting, later = s.client("T", "n2"), [f"v{i}" for i in range(12)], [f"w{i}" for i in range(12)]
+    for name in waiting:
+        client.oneway("f.v", name)
+    s._take(N4, THERE, ticket, part)
+    s._run()
+    for name in later:
+        client.oneway("f.v", name)
+    begun = [len(s.delivered("f@n4"))]
+    for _ in range(9):
+        s.wait(STEP)
+        begun.append(len(s.delivered("f@n4")))
+    assert begun == [3, 6, 9, 12, 15, 18, 21, 24, 24, 24]
+    assert not s.com("n4").hosts[THERE].order.late.behind
+    assert s.delivered("f@n4") == [*waiting, *later] and s.finish().violations == []
+
+
+def test_it_catches_up_also_if_more_comes_than_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(late, "AT_ONCE", 1)
+    s = GroupStage("n1 n2 n3 n4", "n1 n2 n3")
+    s.object("f", "n1 n2 n3 n4", "v/w w/w", at_once=True)
+    s.carry_state = False
+    s.wait(30)
+    joined(s)
+    part, ticket = s.com("n1").handover.keep(HERE), s._player(Node("n1")).recorder.ticket(HERE)
+    client = s.client("T", "n2")
+    for i in range(4):
+        client.oneway("f.v", f"a{i}")
+    s._take(N4, THERE, ticket, part)
+    s._run()
+    for i in range(40):
+        client.oneway("f.v", f"b{i}")
+        client.oneway("f.v", f"c{i}")
+        s.wait(STEP)
+    assert not s.com("n4").hosts[THERE].order.late.behind and len(s.delivered("f@n4")) == 84
+    assert s.finish().violations == []
+
+
 def test_what_is_in_the_state_is_answered_from_it() -> None:
     """The joiner answers with what the donor's replica said."""
     s = joined(stage())

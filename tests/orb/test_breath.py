@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from framework.orb.moving import breath
-from framework.orb.moving.breath import LATE, MOST, PAUSE, STEP, Breath, slowly
+from framework.orb.moving.breath import LATE, MOST, PAUSE, REST, STEP, WARY, Breath, slowly
 
 
 class Clock:
@@ -54,13 +54,24 @@ def test_where_nobody_is_disturbed_pauses_are_short(clock, on_loop):
 
 
 @pytest.mark.parametrize("on_loop", [False, True])
-def test_who_wakes_up_late_rests_as_long_as_it_worked(clock, on_loop):
+def test_who_wakes_up_late_rests_for_longer_than_it_worked(clock, on_loop):
     clock.late = 2 * LATE
     work(clock, on_loop, 0.002)
-    assert clock.slept == [PAUSE, pytest.approx(0.002)]
+    assert clock.slept == [PAUSE, pytest.approx(REST * 0.002)]
     clock.slept.clear()
     work(clock, on_loop, 10.0)
     assert clock.slept == [PAUSE, MOST]
+
+
+def test_it_does_so_for_some_steps_more(clock):
+    taken = Breath()
+    clock.late = 2 * LATE
+    taken.take(STEP)
+    clock.late = 0.0
+    clock.slept.clear()
+    for _ in range(WARY + 1):
+        taken.take(STEP)
+    assert clock.slept[1:-2:2] == [pytest.approx(0.0)] * (WARY - 1) and clock.slept[-2:] == [PAUSE, PAUSE]
 
 
 def test_there_is_a_pause_after_so_many_bytes_whatever_the_chunks(clock):

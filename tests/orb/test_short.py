@@ -8,8 +8,10 @@ from queue import SimpleQueue
 import pytest
 
 from framework import Object, method
+from framework.declare import declaration
 from framework.declare.environment import current
-from framework.orb.short import LONG, MEMORY, MUCH_TOO_LONG, Short, looks_short
+from framework.orb import short
+from framework.orb.short import LONG, MEMORY, MUCH_TOO_LONG, Short, Shorts, looks_short, prepare
 from objects.bank import Bank
 from objects.counter import Counter
 from tests.orb.cluster import cluster
@@ -252,3 +254,28 @@ def test_many_short_and_long_ones_in_one_line(ports, tmp_path):
         assert await outer.count() == sum(i % 7 != 0 for i in range(300))
 
     run(ports, tmp_path, act)
+
+
+def test_what_was_prepared_is_not_read_again_by_the_first_call(monkeypatch):
+    class Ready(Bank):
+        pass
+
+    prepare([Ready])
+    monkeypatch.setattr(short.inspect, "getsource", lambda function: pytest.fail("the loop would wait for this"))
+    for life in (Shorts(), Shorts()):
+        found = {name: life[Ready, method].ok for name, method in declaration(Ready).methods.items()}
+        assert found["deposit"]
+
+
+def test_a_node_prepares_its_classes_before_it_is_a_member(ports, tmp_path, monkeypatch):
+    async def whole():
+        async with cluster(ports(3), tmp_path) as c:
+            monkeypatch.setattr(
+                short.inspect, "getsource", lambda function: pytest.fail("the loop would wait for this")
+            )
+            async with asyncio.timeout(20), c.client("n1") as orb:
+                await orb.object(Bank, "bank").deposit("ann", 5)
+                assert await orb.object(Bank, "bank").balance("ann") == 5
+
+    short._read.clear()
+    asyncio.run(whole())

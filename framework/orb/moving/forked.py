@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Never
 
 from framework.errors import OboError
+from framework.orb.moving.aside import aside
 
 SILENCE = 30.0  # seconds after which a child that writes nothing is ended
 _HEAD = struct.Struct(">BQ")  # what follows, and its length
@@ -131,7 +132,7 @@ def _bury(pid: int) -> None:
 
 def _bury_later(pid: int) -> None:
     """A child as large as this process takes tens of milliseconds to go."""
-    threading.Thread(target=_bury, args=(pid,), name="obo-state-over", daemon=True).start()
+    aside(lambda: _bury(pid))
 
 
 # the child

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import threading
 import zlib
 from hashlib import blake2b
 from pathlib import Path
@@ -13,6 +12,7 @@ import msgspec
 from framework.errors import Aborted, OboError, Unavailable
 from framework.ids import Node, Replica
 from framework.net.wire.com_pb2 import FetchChunk, FetchEnd, FetchHeader, FetchPiece
+from framework.orb.moving.aside import aside
 from framework.orb.moving.breath import slowly
 from framework.orb.moving.captures import Capture
 from framework.orb.moving.spool import Spool, framed
@@ -49,7 +49,7 @@ class Offer:
         self._closed = False
         self._directory = directory
         self._spool: Spool | None = None
-        threading.Thread(target=self._fill, name=f"obo-state-{wish.replica}", daemon=True).start()
+        aside(self._fill)
 
     # in the thread
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from framework.errors import Aborted, BadMessage
+from framework.orb.moving.aside import aside
 
 _LENGTH = struct.Struct(">I")
 LONGEST = (1 << 32) - 1
@@ -46,7 +47,7 @@ class Spool:
                 return
             self._closed = True
         if self.size > LARGE:
-            threading.Thread(target=self._file.close, name="obo-state-over", daemon=True).start()
+            aside(self._file.close)
         else:
             self._file.close()
 
