@@ -1,8 +1,8 @@
 """The clients of the replicated database: coroutines in one process, each with a home of its own.
 
 Clients of one home share a connection, as callers in one program do, and what they ask for at the same time travels
-together (objects/sql/several.py). ``insert_apart``: a call for each statement; ``insert_own``: and a connection for each
-client. The levels of a read are those of docs/sql.md.
+together (objects/sql/several.py). ``insert_apart``: a call for each statement; ``insert_own``: and a connection for
+each client. The levels of a read are those of docs/sql.md.
 """
 
 from collections.abc import Awaitable, Callable

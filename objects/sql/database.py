@@ -76,8 +76,9 @@ class Database(Backed):
     @method
     def several(self, statements: Sequence[tuple[str, Params]]) -> list[Each]:
         """Statements that have nothing to do with each other but the way: each is performed by itself (several.py)."""
-        self._check_basis(self._open_engine().version)
-        return each(statements, self._by_itself)
+        engine = self._open_engine()
+        self._check_basis(engine.version)
+        return each(statements, lambda sql, params: self._by_itself(engine, sql, params))
 
     @method(readonly=True)
     def queries(self, statements: Sequence[tuple[str, Params]]) -> list[Each]:
@@ -208,11 +209,12 @@ class Database(Backed):
             )
         return statement, params
 
-    def _by_itself(self, sql: str, params: Params) -> Result:
-        step = self._step(sql, params)
-        if step[0].kind == "ddl":  # the footprints of those after it would not be right any more
+    def _by_itself(self, engine: Engine, sql: str, params: Params) -> Result:
+        statement = understand(sql, engine.dialect)
+        statement.check(params)
+        if statement.kind == "ddl":  # the footprints of those after it would not be right any more
             raise BadRequest(f"execute alone what changes the schema: {shown(sql)}")
-        return self._open_engine().perform([step])[0]
+        return engine.perform([(statement, params)])[0]
 
     def _check_basis(self, version: int) -> None:
         basis = self.basis

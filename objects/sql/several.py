@@ -44,7 +44,7 @@ class Each(msgspec.Struct, array_like=True, frozen=True):
 
 
 def each(statements: Iterable[tuple[str, Params]], perform: Callable[[str, Params], Result]) -> list[Each]:
-    """One after the other. Whatever one raises ends only that one. But ``Broken`` is the store's fault; and ``Outdated``
+    """One after the other. Whatever one raises ends only that one. But ``Broken`` is the store's fault, ``Outdated``
     comes before anything is performed."""
     return [_one(sql, params, perform) for sql, params in statements]
 
