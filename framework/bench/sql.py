@@ -12,7 +12,7 @@ import msgspec
 
 from framework.bench.load import Measured, Order
 from framework.bench.rpc import Target
-from framework.bench.sql_side import ONE_NODE, OWN
+from framework.bench.sql_side import APART, ONE_NODE, OWN
 from framework.testing.sql_work import COUNTED
 
 Progress = Callable[[str], None]
@@ -39,6 +39,7 @@ class Key(NamedTuple):
 RATIOS: dict[str, tuple[str, Key, Key]] = {
     "insert32_over_sqlite": ("insert", Key("obo", "insert", MOST), Key("sqlite", "insert")),
     "update32_over_sqlite": ("update", Key("obo", "update", MOST), Key("sqlite", "update")),
+    "insert32_apart_over_sqlite": ("insert", Key("obo", APART, MOST), Key("sqlite", "insert")),
     "hot32_over_update32": ("hot", Key("obo", "hot", MOST), Key("obo", "update", MOST)),
     "session_read_over_ucast": ("select", Key("obo", "session", MOST), Key("obo", "ucast", MOST)),
     "insert32_over_postgres": ("insert", Key("obo", "insert", MOST), Key("postgres", "insert", MOST)),
@@ -51,6 +52,7 @@ TARGETS: dict[str, Target | None] = {
     "hot32_over_update32": Target(0.7, lower=False),
     "session_read_over_ucast": Target(0.5, lower=False),
     LOST: Target(0.0, lower=True),
+    "insert32_apart_over_sqlite": None,
     "insert32_over_postgres": None,
 }
 

@@ -1,7 +1,8 @@
 """The clients of the replicated database: coroutines in one process, each with a home of its own.
 
-Clients of one home share a connection, as callers in one program do; ``insert_own`` gives each client its own. The
-levels of a read are those of docs/sql.md.
+Clients of one home share a connection, as callers in one program do, and what they ask for at the same time travels
+together (objects/sql/several.py). ``insert_apart``: a call for each statement; ``insert_own``: and a connection for
+each client. The levels of a read are those of docs/sql.md.
 """
 
 from collections.abc import Awaitable, Callable
@@ -32,11 +33,18 @@ class Client:
         self.work = work
         self.orb = AsyncOrb([*addresses[home:], *addresses[:home]], TIMEOUT)
         self.echo: Any = self.orb.object(Echo, f"echo{home + 1}")
+        self.sql = _sql(self.orb)
         db = self.db = self.orb.object(_database(), DATABASE)
         self.execute: Any = db.execute
         self.query: Any = db.query
         self.stale: Any = self.query.with_(stale=True)
         self.ordered: Any = self.query.with_(to=REPLICAS)
+
+
+def _sql(orb: AsyncOrb) -> Any:
+    from objects.sql.async_client import AsyncSql
+
+    return AsyncSql(orb, DATABASE)
 
 
 def _database() -> Any:
@@ -46,17 +54,22 @@ def _database() -> Any:
 
 
 async def insert(o: Order, c: Client) -> None:
+    await c.sql.execute(INSERT, c.work.insert(o.payload))
+    c.work.done["insert"] += 1
+
+
+async def insert_apart(o: Order, c: Client) -> None:
     await c.execute(INSERT, c.work.insert(o.payload))
     c.work.done["insert"] += 1
 
 
 async def update(o: Order, c: Client) -> None:
-    await c.execute(UPDATE, c.work.thing())
+    await c.sql.execute(UPDATE, c.work.thing())
     c.work.done["update"] += 1
 
 
 async def hot(o: Order, c: Client) -> None:
-    await c.execute(UPDATE, (HOT,))
+    await c.sql.execute(UPDATE, (HOT,))
     c.work.done["hot"] += 1
 
 
@@ -66,7 +79,7 @@ def read_any(o: Order, c: Client) -> Awaitable[Any]:
 
 
 def read_session(o: Order, c: Client) -> Awaitable[Any]:
-    found: Awaitable[Any] = c.query(SELECT, c.work.thing())
+    found: Awaitable[Any] = c.sql.query(SELECT, c.work.thing())
     return found
 
 
@@ -104,6 +117,7 @@ CALLS: dict[str, Make] = {
     "mix": mix,
     "ucast": ucast,
 }
+APART = "insert_apart"
 OWN = "insert_own"
 ONE_NODE = "ucast_one_node"
 
@@ -167,6 +181,7 @@ def rows(addresses: str) -> dict[str, Callable[[Order], Measured]]:
 
     return {
         **{name: row(load.row, make) for name, make in CALLS.items()},
-        OWN: row(load.own, insert),
+        APART: row(load.row, insert_apart),
+        OWN: row(load.own, insert_apart),
         ONE_NODE: row(load.one_node, ucast),
     }

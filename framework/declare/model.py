@@ -12,7 +12,6 @@ from framework.declare.suggest import did_you_mean
 from framework.errors import BadMessage, BadRequest, NoSuchMethod, RemoteError
 from framework.footprint import Footprint, Relation
 
-
 _NONE = b"\xc0"  # None, as msgpack
 
 

@@ -92,21 +92,23 @@ class Sql:
 
     def execute(self, sql: str, params: Values = ()) -> Result:
         """One statement of any kind."""
-        return self._db.execute.with_(timeout=self._timeout)(sql, _params(params))
+        return self._db.execute.with_(timeout=self._timeout)(sql, checked_params(params))
 
     def executemany(self, sql: str, rows: Sequence[Values]) -> Result:
         """One statement for many rows, all or none."""
-        return self._db.executemany.with_(timeout=self._timeout)(sql, [_params(row) for row in rows])
+        return self._db.executemany.with_(timeout=self._timeout)(sql, [checked_params(row) for row in rows])
 
     def transaction(self, statements: Sequence[tuple[str, Values]]) -> list[Result]:
         """All of them or none."""
-        return self._db.transaction.with_(timeout=self._timeout)([(sql, _params(values)) for sql, values in statements])
+        return self._db.transaction.with_(timeout=self._timeout)(
+            [(sql, checked_params(values)) for sql, values in statements]
+        )
 
     # reads
 
     def query(self, sql: str, params: Values = (), read: Level | None = None) -> Result:
         """One statement that changes nothing."""
-        return self._read(self._db.query, (sql, _params(params)), read, _alike)
+        return self._read(self._db.query, (sql, checked_params(params)), read, rows_alike)
 
     def tables(self, read: Level | None = None) -> list[str]:
         return self._read(self._db.tables, (), read, msgspec.msgpack.encode)
@@ -117,7 +119,7 @@ class Sql:
 
     def explain(self, sql: str, params: Values = ()) -> Any:
         """What the statement touches. It is not performed."""
-        return self._db.explain.with_(timeout=self._timeout)(sql, _params(params))
+        return self._db.explain.with_(timeout=self._timeout)(sql, checked_params(params))
 
     def digest(self, read: Level | None = None) -> dict[str, str]:
         """Of each table, at one replica."""
@@ -146,26 +148,31 @@ class Sql:
 
     def _compared(self, method: Any, args: tuple[Any, ...], alike: Callable[[R], Any]) -> R:
         replies = self.orb.quorum(self.orb.mcast(method.request(*args)), len(self.replicas) // 2 + 1, self._timeout)
-        if _equal(_answers(replies, alike)):
+        if is_equal(answers_of(replies, alike)):
             found: R = replies[-1].value
             return found
-        everybody = self.orb.crec(self.orb.mcast(method.request(*args)), self._timeout)  # to tell who is the odd one
-        answers = _answers(everybody, alike)
-        if _equal(answers):
-            answers = _answers(replies, alike)
-        raise Diverged(
-            f"{self.name}: {' and '.join(odd_ones(answers))} gave another answer than the other replicas; "
-            "obo sql check names the table",
-            answers,
-        )
+        everybody = self.orb.crec(self.orb.mcast(method.request(*args)), self._timeout)
+        raise diverged(self.name, replies, everybody, alike)
 
 
-def _answers(replies: Sequence[Any], alike: Callable[[R], Any]) -> dict[str, Any]:
+def diverged(name: str, replies: Sequence[Any], everybody: Sequence[Any], alike: Callable[[R], Any]) -> Diverged:
+    """Answers of a majority were not equal; ``everybody`` was asked then, to tell who is the odd one."""
+    answers = answers_of(everybody, alike)
+    if is_equal(answers):
+        answers = answers_of(replies, alike)
+    return Diverged(
+        f"{name}: {' and '.join(odd_ones(answers))} gave another answer than the other replicas; "
+        "obo sql check names the table",
+        answers,
+    )
+
+
+def answers_of(replies: Sequence[Any], alike: Callable[[R], Any]) -> dict[str, Any]:
     """An error is an answer, too."""
     return {str(r.replica): alike(r.value) if r.ok else f"{type(r.error).__name__}: {r.error}" for r in replies}
 
 
-def _equal(answers: Mapping[str, Any]) -> bool:
+def is_equal(answers: Mapping[str, Any]) -> bool:
     return len(set(answers.values())) == 1
 
 
@@ -175,12 +182,12 @@ def check_level(level: object) -> Level:
     return level
 
 
-def _params(values: Values) -> Any:
+def checked_params(values: Values) -> Any:
     if isinstance(values, str | bytes) or not isinstance(values, Sequence | Mapping):
         raise BadRequest(f"parameters {values!r:.80}: give a list, or a dict for :name")
     return dict(values) if isinstance(values, Mapping) else tuple(values)
 
 
-def _alike(result: Result) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def rows_alike(result: Result) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """A SELECT without ORDER BY promises no order: replicas may give the rows in different ones."""
     return tuple(result.columns), tuple(sorted(repr(row) for row in result.rows))

@@ -25,6 +25,7 @@ from objects.sql.errors import SqlError, shown
 from objects.sql.footprint import Explained, Schema, explain, touches, union
 from objects.sql.options import read_options, url_of
 from objects.sql.result import Params, Result
+from objects.sql.several import Each, each
 from objects.sql.sqlite import Sqlite
 from objects.sql.statement import understand
 
@@ -32,10 +33,14 @@ if TYPE_CHECKING:
     from objects.sql.postgres import Postgres
 
 
+_READS = ("query", "queries", "tables", "schema", "digest")
+
+
 @conflict_matrix(
-    execute=("execute", "executemany", "transaction", "query", "tables", "schema", "digest"),
-    executemany=("executemany", "transaction", "query", "tables", "schema", "digest"),
-    transaction=("transaction", "query", "tables", "schema", "digest"),
+    execute=("execute", "executemany", "transaction", "several", *_READS),
+    executemany=("executemany", "transaction", "several", *_READS),
+    transaction=("transaction", "several", *_READS),
+    several=("several", *_READS),
 )
 class Database(Backed):
     """SQLite in a file (the default), or PostgreSQL: [objects.NAME.options] url."""
@@ -68,11 +73,27 @@ class Database(Backed):
             return []
         return self._open_engine().perform([self._step(sql, params) for sql, params in statements])
 
+    @method
+    def several(self, statements: Sequence[tuple[str, Params]]) -> list[Each]:
+        """Statements that have nothing to do with each other but the way: each is performed by itself (several.py)."""
+        engine = self._open_engine()
+        self._check_basis(engine.version)
+        return each(statements, lambda sql, params: self._by_itself(engine, sql, params))
+
+    @method(readonly=True)
+    def queries(self, statements: Sequence[tuple[str, Params]]) -> list[Each]:
+        """The same of statements that only read."""
+        self._check_basis(self._open_engine().known.version)
+        return each(statements, self._read)
+
     @method(readonly=True)
     def query(self, sql: str, params: Params = ()) -> Result:
         """One statement that only reads."""
+        self._check_basis(self._open_engine().known.version)
+        return self._read(sql, params)
+
+    def _read(self, sql: str, params: Params) -> Result:
         engine = self._open_engine()
-        self._check_basis(engine.known.version)
         statement = understand(sql, engine.dialect)
         if statement.writes:
             raise BadRequest(f"query only reads; use execute for: {shown(sql)}")
@@ -151,7 +172,7 @@ class Database(Backed):
         if method == "executemany":
             sql, rows = values
             return Touched(self._touches(schema, [(sql, row) for row in rows]), schema.version)
-        if method == "transaction":
+        if method in ("transaction", "several", "queries"):
             return Touched(self._touches(schema, values[0]), schema.version)
         # digest reads everything; the schema is changed only by what touches everything
         return Touched(() if method in ("tables", "schema") else None, schema.version)
@@ -187,6 +208,13 @@ class Database(Backed):
                 f"independent=True), do: {shown(sql)}"
             )
         return statement, params
+
+    def _by_itself(self, engine: Engine, sql: str, params: Params) -> Result:
+        statement = understand(sql, engine.dialect)
+        statement.check(params)
+        if statement.kind == "ddl":  # the footprints of those after it would not be right any more
+            raise BadRequest(f"execute alone what changes the schema: {shown(sql)}")
+        return engine.perform([(statement, params)])[0]
 
     def _check_basis(self, version: int) -> None:
         basis = self.basis

@@ -189,7 +189,10 @@ class Sqlite:
     def perform(self, steps: Sequence[Step]) -> list[Result]:
         raw = self._raw
         self._check_batch()
-        far = any(_is_far(statement, params) for statement, params in steps)
+        if len(steps) == 1:
+            far = _is_far(*steps[0])
+        else:
+            far = any(_is_far(statement, params) for statement, params in steps)
         if len(steps) == 1 and steps[0][0].kind != "ddl" and not far:
             return [self._result(self._writer, *steps[0])]
         version = self.version
@@ -313,5 +316,5 @@ def _is_far(statement: Statement, params: Params) -> bool:
     """Might it give a row a key that is too large?"""
     if statement.kind not in ("insert", "update"):
         return False
-    values = params.values() if isinstance(params, Mapping) else params
+    values = params.values() if type(params) is not tuple and isinstance(params, Mapping) else params
     return sqlite_rowids.insight(statement.run, statement.kind == "insert").far or sqlite_rowids.is_far(values)
