@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+TICK = 0.02  # seconds
+SHORT_TICK = 0.006  # while what has waited for a state starts bit by bit (framework.com.late)
+
 
 class Life:
     def __init__(self, node: "Node", view: View, trace: Path | None) -> None:
@@ -120,6 +123,11 @@ class Life:
 
     def backed(self) -> list[BackedResident]:
         return [r for r in self.residents.values() if isinstance(r, BackedResident)]
+
+    @property
+    def tick(self) -> float:
+        """Seconds until the com layer is to look at the time again."""
+        return SHORT_TICK if any(h.order.late.behind for h in self.com.hosts.values()) else TICK
 
     @property
     def since(self) -> int:
