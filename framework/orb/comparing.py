@@ -20,6 +20,7 @@ from framework.declare import Backed, Method
 from framework.errors import BadMessage, Broken, DeadlineExceeded, OboError
 from framework.ids import ObjectName, Replica, node_of, object_of, replica
 from framework.net.wire.orb_pb2 import InvokeRequest
+from framework.orb import short
 from framework.orb.messages import Act, Ask
 from framework.orb.moving.captures import prepare
 from framework.orb.own import DIFFERS, TELL, Sample
@@ -50,6 +51,7 @@ class Comparing:
         self._backed = {n: c.compares for n, c in classes.items() if issubclass(c, Backed) and c.compares}
         self._plain = [n for n, c in classes.items() if not issubclass(c, Backed) and comparable(c)]
         prepare(classes.values())
+        short.prepare(classes.values())
         self._left: dict[Replica, float] = {}  # when it left because it differed
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = False

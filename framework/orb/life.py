@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+TICK = 0.02  # seconds
+SHORT_TICK = 0.006  # while what has waited for a state starts bit by bit (framework.com.late)
+
 
 class Life:
     def __init__(self, node: "Node", view: View, trace: Path | None) -> None:
@@ -122,6 +125,11 @@ class Life:
 
     def backed(self) -> list[BackedResident]:
         return [r for r in self.residents.values() if isinstance(r, BackedResident)]
+
+    @property
+    def tick(self) -> float:
+        """Seconds until the com layer is to look at the time again."""
+        return SHORT_TICK if any(h.order.late.behind for h in self.com.hosts.values()) else TICK
 
     @property
     def since(self) -> int:
@@ -257,11 +265,6 @@ class Life:
             f"{self.node.name} hears only {heard} of {len(view.members)} members of view {view.version}, "
             f"{view.majority} are needed; silent: {', '.join(silent)}"
         )
-
-    @property
-    def behind(self) -> bool:
-        """Does what has waited for a state start bit by bit?"""
-        return any(host.order.late.behind for host in self.com.hosts.values())
 
     @property
     def crowded(self) -> bool:

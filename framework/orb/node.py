@@ -50,17 +50,14 @@ from framework.orb.gateway import Gateway
 from framework.orb.guard import Guard
 from framework.orb.held import Held
 from framework.orb.keeping import keep
-from framework.orb.life import Life
+from framework.orb.life import TICK, Life
 from framework.orb.naming import Naming
 from framework.orb.sessions import Sessions
-from framework.orb.short import prepare
 from framework.orb.traces import Traces
 from framework.orb.workers import Workers
 
 log = logging.getLogger(__name__)
 
-TICK = 0.02
-SHORT_TICK = 0.006  # while what has waited for a state starts bit by bit (framework.com.late)
 #: Streams are reliable while they stand: a frame is sent again when one breaks, and else only after very long silence.
 TIMING = Timing(delta=0.05, ask_after=0.5, resend_after=20.0, suspect_after=0.75)
 EARLY = 512  # frames kept for an outsider that is about to be a member
@@ -109,7 +106,6 @@ class Node:
         self._server: Any = None
         self._ticking: asyncio.Task[None] | None = None
         self.comparing = Comparing(self)
-        prepare(config.classes.values())
 
     @property
     def life(self) -> Life:
@@ -160,7 +156,7 @@ class Node:
 
     async def _tick(self) -> None:
         while True:
-            await asyncio.sleep(SHORT_TICK if self.member is not None and self.member.behind else TICK)
+            await asyncio.sleep(TICK if self.member is None else self.member.tick)
             self.feed(Tick())
             self.gateway.has_states(self.member is not None and not (self.refusal() or self.member.com.unready))
 

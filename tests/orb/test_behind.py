@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from framework.orb import node
-from framework.orb.life import Life
-from framework.orb.node import SHORT_TICK, TICK, Node
+from framework.orb.life import SHORT_TICK, TICK, Life
+from framework.orb.node import Node
 
 
 @pytest.mark.parametrize(("behind", "expected"), [(True, SHORT_TICK), (False, TICK)])
