@@ -12,7 +12,7 @@ import msgspec
 
 from framework.bench.load import Measured, Order
 from framework.bench.rpc import Target
-from framework.bench.sql_side import APART, ONE_NODE, OWN
+from framework.bench.sql_side import ONE_NODE, OWN
 from framework.testing.sql_work import COUNTED
 
 Progress = Callable[[str], None]
@@ -39,9 +39,11 @@ class Key(NamedTuple):
 RATIOS: dict[str, tuple[str, Key, Key]] = {
     "insert32_over_sqlite": ("insert", Key("obo", "insert", MOST), Key("sqlite", "insert")),
     "update32_over_sqlite": ("update", Key("obo", "update", MOST), Key("sqlite", "update")),
-    "insert32_apart_over_sqlite": ("insert", Key("obo", APART, MOST), Key("sqlite", "insert")),
+    "insert32_shared_over_sqlite": ("insert", Key("obo", "insert_shared", MOST), Key("sqlite", "insert")),
+    "update32_shared_over_sqlite": ("update", Key("obo", "update_shared", MOST), Key("sqlite", "update")),
     "hot32_over_update32": ("hot", Key("obo", "hot", MOST), Key("obo", "update", MOST)),
     "session_read_over_ucast": ("select", Key("obo", "session", MOST), Key("obo", "ucast", MOST)),
+    "session_shared_over_ucast": ("select", Key("obo", "session_shared", MOST), Key("obo", "ucast", MOST)),
     "insert32_over_postgres": ("insert", Key("obo", "insert", MOST), Key("postgres", "insert", MOST)),
 }
 LOST = "lost_updates"
@@ -52,7 +54,9 @@ TARGETS: dict[str, Target | None] = {
     "hot32_over_update32": Target(0.7, lower=False),
     "session_read_over_ucast": Target(0.5, lower=False),
     LOST: Target(0.0, lower=True),
-    "insert32_apart_over_sqlite": None,
+    "insert32_shared_over_sqlite": None,
+    "update32_shared_over_sqlite": None,
+    "session_shared_over_ucast": None,
     "insert32_over_postgres": None,
 }
 

@@ -1,8 +1,8 @@
 """The clients of the replicated database: coroutines in one process, each with a home of its own.
 
-Clients of one home share a connection, as callers in one program do, and what they ask for at the same time travels
-together (objects/sql/several.py). ``insert_apart``: a call for each statement; ``insert_own``: and a connection for
-each client. The levels of a read are those of docs/sql.md.
+Clients of one home share a connection, as callers in one program do; ``insert_own`` gives each client its own. Each
+statement is a call, but in the rows that are called shared: there what clients of one connection ask for at the same
+time travels together (objects/sql/several.py). The levels of a read are those of docs/sql.md.
 """
 
 from collections.abc import Awaitable, Callable
@@ -54,22 +54,27 @@ def _database() -> Any:
 
 
 async def insert(o: Order, c: Client) -> None:
-    await c.sql.execute(INSERT, c.work.insert(o.payload))
-    c.work.done["insert"] += 1
-
-
-async def insert_apart(o: Order, c: Client) -> None:
     await c.execute(INSERT, c.work.insert(o.payload))
     c.work.done["insert"] += 1
 
 
+async def insert_shared(o: Order, c: Client) -> None:
+    await c.sql.execute(INSERT, c.work.insert(o.payload))
+    c.work.done["insert"] += 1
+
+
 async def update(o: Order, c: Client) -> None:
+    await c.execute(UPDATE, c.work.thing())
+    c.work.done["update"] += 1
+
+
+async def update_shared(o: Order, c: Client) -> None:
     await c.sql.execute(UPDATE, c.work.thing())
     c.work.done["update"] += 1
 
 
 async def hot(o: Order, c: Client) -> None:
-    await c.sql.execute(UPDATE, (HOT,))
+    await c.execute(UPDATE, (HOT,))
     c.work.done["hot"] += 1
 
 
@@ -79,6 +84,11 @@ def read_any(o: Order, c: Client) -> Awaitable[Any]:
 
 
 def read_session(o: Order, c: Client) -> Awaitable[Any]:
+    found: Awaitable[Any] = c.query(SELECT, c.work.thing())
+    return found
+
+
+def session_shared(o: Order, c: Client) -> Awaitable[Any]:
     found: Awaitable[Any] = c.sql.query(SELECT, c.work.thing())
     return found
 
@@ -117,7 +127,11 @@ CALLS: dict[str, Make] = {
     "mix": mix,
     "ucast": ucast,
 }
-APART = "insert_apart"
+SHARED: dict[str, Make] = {
+    "insert_shared": insert_shared,
+    "update_shared": update_shared,
+    "session_shared": session_shared,
+}
 OWN = "insert_own"
 ONE_NODE = "ucast_one_node"
 
@@ -180,8 +194,7 @@ def rows(addresses: str) -> dict[str, Callable[[Order], Measured]]:
         return run
 
     return {
-        **{name: row(load.row, make) for name, make in CALLS.items()},
-        APART: row(load.row, insert_apart),
-        OWN: row(load.own, insert_apart),
+        **{name: row(load.row, make) for name, make in (CALLS | SHARED).items()},
+        OWN: row(load.own, insert),
         ONE_NODE: row(load.one_node, ucast),
     }

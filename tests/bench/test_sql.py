@@ -24,7 +24,9 @@ from tests.cli.run_obo import COMMAND, obo, surroundings
 NAMES = {
     "insert32_over_sqlite",
     "update32_over_sqlite",
-    "insert32_apart_over_sqlite",
+    "insert32_shared_over_sqlite",
+    "update32_shared_over_sqlite",
+    "session_shared_over_ucast",
     "hot32_over_update32",
     "session_read_over_ucast",
     "lost_updates",
