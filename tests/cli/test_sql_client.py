@@ -101,12 +101,16 @@ def differ(db, statement):
 
 
 def test_rows_in_another_order_are_the_same_answer():
-    from objects.sql.client import _alike
+    from objects.sql.client import rows_alike
     from objects.sql.result import Result
 
-    assert _alike(Result(["a"], [(1,), (2,)], 2)) == _alike(Result(["a"], [(2,), (1,)], 2))
-    assert _alike(Result(["a"], [(1,), (1,)], 2)) != _alike(Result(["a"], [(1,)], 1))
-    assert _alike(Result(["a"], [(1,)], 1)) != _alike(Result(["a"], [(1.0,)], 1)) != _alike(Result(["a"], [("1",)], 1))
+    assert rows_alike(Result(["a"], [(1,), (2,)], 2)) == rows_alike(Result(["a"], [(2,), (1,)], 2))
+    assert rows_alike(Result(["a"], [(1,), (1,)], 2)) != rows_alike(Result(["a"], [(1,)], 1))
+    assert (
+        rows_alike(Result(["a"], [(1,)], 1))
+        != rows_alike(Result(["a"], [(1.0,)], 1))
+        != rows_alike(Result(["a"], [("1",)], 1))
+    )
 
 
 def test_digests(table):
