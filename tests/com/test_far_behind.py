@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from framework.com import late
 from framework.com.messages import Dest, Mark, Part, Request
 from framework.com.order import START, Order
 from framework.com.past import Past
@@ -43,7 +42,6 @@ def waiting(count: int, follows: int = MANY) -> Order:
 @pytest.mark.parametrize("performed", [0.0, 0.5])
 def test_a_state_comes(monkeypatch: pytest.MonkeyPatch, performed: float) -> None:
     """``performed``: the part of them that is in that state already."""
-    monkeypatch.setattr(late, "AT_ONCE", 32)  # with each step something changes for those that follow
     count = 200
     order = waiting(count)
     looks = 0
