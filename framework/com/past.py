@@ -57,7 +57,7 @@ class Past:
         self._of(mark[0]).add(mark[1])
         self._stamps[mark] = stamp
         self._latest.append(mark)
-        if len(self._latest) > min(LATEST, FOLD):
+        if len(self._latest) > LATEST:
             folded = self._stamps.pop(self._latest.popleft(), LOWEST)
             if folded > self._stamps_floor:
                 self._stamps_floor = folded

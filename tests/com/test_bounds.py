@@ -33,6 +33,7 @@ Patch = pytest.MonkeyPatch
 def fold(patch: Patch) -> None:
     """Stamps of what is past: one each."""
     patch.setattr(past, "FOLD", 1)
+    patch.setattr(past, "LATEST", 1)
 
 
 def log(patch: Patch) -> None:

@@ -29,7 +29,8 @@ def entry(n: int, method: str, key: str) -> Entry:
 @pytest.mark.parametrize("fold", [3, 1000])
 def test_the_highest_stamp_of_what_conflicts(fold: int, calls: list[tuple[str, str, int]]) -> None:
     """Exact while nothing is folded, and never too low."""
-    was, past_module.FOLD = past_module.FOLD, fold
+    was = past_module.FOLD, past_module.LATEST
+    past_module.FOLD = past_module.LATEST = fold
     try:
         past, seen = Past(), []
         for n, (method, key, number) in enumerate(calls, 1):
@@ -48,14 +49,15 @@ def test_the_highest_stamp_of_what_conflicts(fold: int, calls: list[tuple[str, s
                 assert max(past._top.get(slot, LOWEST), past._older.get(slot, LOWEST)) >= stamp, "the newest stay"
             assert len(past._top) + len(past._older) <= fold + 2 * len(new.places)
     finally:
-        past_module.FOLD = was
+        past_module.FOLD, past_module.LATEST = was
 
 
 @quick
 @given(marks=st.lists(st.tuples(st.sampled_from(["n1", "n2"]), st.integers(1, 12)), unique=True), data=st.data())
 @pytest.mark.parametrize("fold", [3, 1000])
 def test_what_is_delivered_is_never_forgotten(fold: int, marks: list[Any], data: st.DataObject) -> None:
-    was, past_module.FOLD = past_module.FOLD, fold
+    was = past_module.FOLD, past_module.LATEST
+    past_module.FOLD = past_module.LATEST = fold
     try:
         past, stamps = Past(), {}
         for n, (node, seq) in enumerate(marks, 1):
@@ -70,4 +72,4 @@ def test_what_is_delivered_is_never_forgotten(fold: int, marks: list[Any], data:
                 assert past.stamp_of(known) == stamps[known], "only the oldest are folded, one by one"
             assert len(past._stamps) == len(past._latest) <= fold
     finally:
-        past_module.FOLD = was
+        past_module.FOLD, past_module.LATEST = was
