@@ -141,6 +141,11 @@ class Before:
             preds.pop()
         return preds[-1] if preds else None
 
+    def _settleable(self, entry: Entry) -> bool:
+        if entry.preds:
+            entry.rests = self._last_undelivered(entry)
+        return not entry.preds
+
     def _passes(self, mark: Mark, inside: list[Entry]) -> bool:
         before = self._by_mark.get(mark)
         if before is None:

@@ -38,6 +38,7 @@ class Entry:
         "proposals",
         "queued",
         "request",
+        "rests",
         "safe",
         "stamp",
         "started",
@@ -67,6 +68,7 @@ class Entry:
         self.line: tuple[Invocation, ...] = ()  # ancestors that may be running here
         self.preds: list[Mark] = []  # predecessors here that are not settled yet
         self.alike: tuple[Mark, ...] = ()  # of them, those with the same destinations
+        self.rests: Mark | None = None  # it has its stamp, and this is the last of them: no other can let it go on
         self.floor = LOWEST  # highest stamp of those that are
         self.proposal: Stamp | None = None
         self.proposals: dict[Replica, int] | None = None

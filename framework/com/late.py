@@ -13,9 +13,7 @@ from typing import Final
 from framework.com.entry import Entry
 from framework.ids import GroupId
 
-#: So many start before others have their turn. With fewer the others wait for less long, but who follows all that waits
-#: is looked at once for each step: 13 times with steps of 8 and 200 that wait, 4 times with these.
-AT_ONCE: Final = 32
+AT_ONCE: Final = 8  # so many start before others have their turn
 
 
 class Late:

@@ -248,7 +248,9 @@ class Order(Kin):
             self._settle(entry)
         elif (first := self._undelivered(entry)) is not None:
             self.late.waits(entry)
-            if (other := self._learns(entry, first)) is not None:
+            if entry.tran is None and not entry.line:
+                entry.rests = first
+            elif (other := self._learns(entry, first)) is not None:
                 self._watch(other, entry)
         elif not (entry.beyond and self.gate(self, entry)):
             blocker = self.ahead.blocker(entry)
@@ -380,11 +382,8 @@ class Order(Kin):
         self.past.deliver(mark, entry.stamp)
         self.out.append((SETTLED, entry))
         if entry.followers:
-            self._look(*entry.followers)
+            self._look(*[f for f in entry.followers if f.rests is None or f.rests == mark])
             entry.followers = None
-
-    def _settleable(self, entry: Entry) -> bool:
-        return not entry.preds or self._last_undelivered(entry) is None
 
     # who looks again when something moves
 
