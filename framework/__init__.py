@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from framework.declare import (
+    LATER,
     Backed,
     Object,
     Place,
@@ -54,6 +55,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "ALL",
     "FIRST",
+    "LATER",
     "Aborted",
     "AsyncOrb",
     "Backed",

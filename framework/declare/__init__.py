@@ -6,7 +6,7 @@ and their types), ``keyspec`` and ``keys`` (which keys a call touches) and ``mat
 conflict); ``build`` and ``base`` put it together in one ``model.Declaration``.
 """
 
-from framework.declare.backed import Backed, Place, Recalled, Touched
+from framework.declare.backed import LATER, Backed, Place, Recalled, Touched
 from framework.declare.base import Object, conflict_matrix, declaration
 from framework.declare.environment import Environment, performing
 from framework.declare.keys import canonical
@@ -15,6 +15,7 @@ from framework.declare.model import Declaration, Method
 from framework.declare.signature import Parameter
 
 __all__ = [
+    "LATER",
     "Backed",
     "Declaration",
     "Environment",

@@ -23,13 +23,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import msgspec
 
 from framework.declare.base import Object
 from framework.declare.environment import current
 from framework.footprint import Keys
+
+#: What ``at_once`` says of a call that it does not perform.
+LATER: Final = object()
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,12 @@ class Backed(Object):
         """Called on the node's loop, in no order with what is performed: quick, and safe beside other threads. An error
         of OboError's kind refuses the call."""
         return Touched(None)
+
+    def at_once(self, method: str, values: tuple[Any, ...], keys: Keys | None) -> Any:
+        """Called on the node's loop, for a method that only reads, with the keys that ``touched`` told: what it gives,
+        of what is committed, if that is a matter of microseconds and waits for nobody. Else LATER, also if it would
+        raise: then a thread performs it."""
+        return LATER
 
     # The chunks of get_state are without the notes of the framework. An object that has set_state'd has no notes, and
     # recall() gives None until commit() has been called with a head: half of a transfer is no state.

@@ -1,8 +1,9 @@
 """Calls of clients that the loop performs on the spot, instead of sending them to the replica of its own node.
 
-It must be a call to one replica, which is here; the method short (short.py); its object neither durable nor in a store
-of its own; nobody else in its turn; and nothing in the com layer that it had to wait for (framework/com/spot.py). That
-is what most calls to objects with one replica are, and most that only read. Everything else goes the usual way, and so
+It must be a call to one replica, which is here; the method short (short.py); its object not durable; nobody else in its
+turn; and nothing in the com layer that it had to wait for (framework/com/spot.py). That is what most calls to objects
+with one replica are, and most that only read. Of an object in a store of its own it is a read that the store can tell
+at once (``Backed.at_once``), and that waits for no commit. Everything else goes the usual way, and so
 does what turns out to be no such call: who has a doubt here says no.
 """
 
@@ -14,10 +15,11 @@ from framework.com import made
 from framework.com.core import Com
 from framework.com.events import Response
 from framework.com.host import Host
-from framework.declare import Method
+from framework.declare import LATER, Method
 from framework.declare.codec import CANNOT_WRITE
 from framework.declare.environment import CURRENT
 from framework.errors import OboError
+from framework.footprint import Footprint
 from framework.ids import Invocation, Replica, node_of
 from framework.orb.backed.resident import BackedResident
 from framework.orb.given import Given
@@ -50,7 +52,9 @@ class Place:
         self.decode: Callable[[bytes], tuple[Any, ...]] = method.decode
         self.body: Callable[..., Any] = getattr(resident.object, method.name)
         self.undo = None if method.readonly else Undo(resident.tracker)
-        self.bare = None if method.keyed else method.footprint(())  # the same for all calls without a key
+        self.backed = resident if isinstance(resident, BackedResident) else None
+        keyed = method.keyed or self.backed is not None
+        self.bare = None if keyed else method.footprint(())  # the same for all calls without a key
         self.values: tuple[Any, ...] = ()  # what it is called with; nobody else may hold on to them when it has ended
 
 
@@ -101,12 +105,21 @@ class Spots:
             return None
         check_depth(method.where, ask.args, place.values)
         invocation = made.invocation(client, (message.number,))
-        footprint = place.bare or method.footprint(place.values)
+        basis: int | None = None
+        if place.backed is None:
+            footprint = place.bare or method.footprint(place.values)
+        else:
+            footprint, basis = place.backed.footprint(method, place.values)
+            if place.backed.uncommitted(footprint):
+                return None
         caller = self._spot.caller(client, invocation, message.done, place.host, footprint)
         if caller is None:
             return None
-        envelope = Envelope(message.time, message.deadline, ask.args)
-        done = self._take_turn(place, invocation, envelope)
+        envelope = Envelope(message.time, message.deadline, ask.args, basis)
+        if place.backed is None:
+            done = self._take_turn(place, invocation, envelope)
+        else:
+            done = _glanced(place, invocation, envelope, footprint)
         if done is None:
             return None
         ok, body = done
@@ -143,7 +156,9 @@ class Spots:
         if called in METHODS or at is None or (len(placement.replicas) > 1 and not method.readonly):
             return None
         resident = life.residents[at]
-        if isinstance(resident, BackedResident) or resident.durable:
+        if isinstance(resident, BackedResident):  # what takes long is known there, by the call
+            return Place(method, at, life.com.hosts[at], resident, Short(True)) if method.readonly else None
+        if resident.durable:
             return None
         short = life.stage.shorts[type(resident.object), method]
         return Place(method, at, life.com.hosts[at], resident, short) if short.ok else None
@@ -168,6 +183,21 @@ def _is_usual(act: Act, ask: Ask) -> bool:
     if act.transmission is not None or act.receipt is not None or act.stale or act.tran is not None:
         return False
     return (act.wait or act.kind == "oneway") and not act.independent and not ask.named and not ask.to
+
+
+def _glanced(
+    place: Place, invocation: Invocation, envelope: Envelope, footprint: Footprint
+) -> tuple[bool, bytes] | None:
+    resident, values = place.backed, place.values
+    place.values = ()
+    if resident is None or resident.over:
+        return None
+    token = CURRENT.set(_Given(invocation, envelope))
+    try:
+        found = resident.store.at_once(place.method.name, values, footprint.keys)
+    finally:
+        CURRENT.reset(token)
+    return None if found is LATER else (True, place.method.pack_result(found))
 
 
 def _timed(place: Place, invocation: Invocation, envelope: Envelope) -> tuple[bool, bytes] | None:

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from framework import (
+    LATER,
     Backed,
     BadRequest,
     Keys,
@@ -22,7 +23,7 @@ from framework import (
 )
 from objects.sql.engine import Engine, Step
 from objects.sql.errors import SqlError, shown
-from objects.sql.footprint import Explained, Schema, explain, touches, union
+from objects.sql.footprint import Explained, Schema, explain, single_rows, touches, union
 from objects.sql.options import read_options, url_of
 from objects.sql.result import Params, Result
 from objects.sql.several import Each, each
@@ -184,6 +185,14 @@ class Database(Backed):
         except SqlError as error:
             raise BadRequest(str(error)) from None
         return found[0] if len(found) == 1 else union(found)
+
+    def at_once(self, method: str, values: tuple[Any, ...], keys: Keys | None) -> Any:
+        """A row by its key, for example."""
+        engine = self._engine
+        if method != "query" or not keys or engine is None or not single_rows(keys):
+            return LATER
+        found = engine.glance(understand(values[0], engine.dialect), values[1])
+        return LATER if found is None else found
 
     def get_state(self) -> Iterable[bytes]:
         return self._open_engine().get_state()

@@ -246,6 +246,9 @@ class Postgres:
             return self.perform([(statement, params)])[0]
         return self._readers.use(lambda raw: self._query(raw, statement, params))
 
+    def glance(self, statement: Statement, params: Params) -> Result | None:
+        return None  # it is another process
+
     def _query(self, raw: Raw, statement: Statement, params: Params) -> Result:
         try:
             self._run(raw, self._settings("SET"), "[settings]")

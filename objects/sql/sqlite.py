@@ -22,9 +22,10 @@ from objects.sql.footprint import Schema, read_sqlite
 from objects.sql.options import Options
 from objects.sql.readers import Readers
 from objects.sql.result import Params, Result, summed
-from objects.sql.sqlite_connect import Connection, reader, writer
+from objects.sql.sqlite_connect import Connection, glancing, reader, writer
 from objects.sql.sqlite_files import Files
 from objects.sql.sqlite_functions import Given
+from objects.sql.sqlite_glance import Glance
 from objects.sql.sqlite_moving import arrive, leaving
 from objects.sql.statement import Statement
 from objects.sql.tokens import Dialect
@@ -46,6 +47,7 @@ class Sqlite:
         self._inside: int | None = None  # the thread that is in what is provisional
         self._keyed: list[str] = []  # tables whose rows have a rowid
         self._lower: frozenset[str] = frozenset()  # the same, in lower case
+        self._glance = Glance(lambda: glancing(url, given), self._result)
         self._readers: Readers[Connection] = Readers(options.pool, lambda: reader(url, given), Connection.close)
 
     # its life
@@ -90,10 +92,12 @@ class Sqlite:
             self._position = sqlite_notes.last_position(self._raw)
             self._look_at_schema()
             self._publish()
+            self._glance.open()
         except (sqlite3.Error, OSError) as error:
             raise self._broken(error, f"[opening {self._url.database}]") from error
 
     def _disconnect(self) -> None:
+        self._glance.close()
         if self._writer is not None:
             raw = self._writer.raw
             try:
@@ -246,6 +250,9 @@ class Sqlite:
 
     def query(self, statement: Statement, params: Params) -> Result:
         return self._reading(lambda connection: self._result(connection, statement, params))
+
+    def glance(self, statement: Statement, params: Params) -> Result | None:
+        return self._glance.read(statement, params)
 
     def _reading(self, work: Callable[[Connection], T]) -> T:
         if self.inside:

@@ -73,6 +73,13 @@ def writer(url: URL, given: Given, relaxed: bool) -> Connection:
     return made
 
 
+def glancing(url: URL, given: Given) -> Connection:
+    """One that waits for no stranger."""
+    made = reader(url, given)
+    made.raw.execute("PRAGMA busy_timeout = 0")
+    return made
+
+
 def reader(url: URL, given: Given, converting: bool = True) -> Connection:
     if not Path(url.database or "").exists():
         raise from_sqlite(FileNotFoundError(url.database), "[opening]")

@@ -82,13 +82,17 @@ class BackedResident(Resident):
 
     def hold(self, reader: "_Reader") -> bool:
         """True: it is started when what it must see is committed."""
-        if not self._last:
-            return False
-        meets = self._relation.slots(reader.effect.footprint)[1]
-        those = {self._last[slot] for slot in meets if slot in self._last}
+        those = self.uncommitted(reader.effect.footprint)
         if those:
             self._readers.append((those, reader))
         return bool(those)
+
+    def uncommitted(self, footprint: Footprint) -> set[Work]:
+        """What was performed and not committed, of all that such a call must see."""
+        if not self._last:
+            return set()
+        meets = self._relation.slots(footprint)[1]
+        return {self._last[slot] for slot in meets if slot in self._last}
 
     def _has_changed(self, tran: Invocation | None) -> bool:
         return tran is not None and any(part.effect.tran == tran for part in self.held.values())

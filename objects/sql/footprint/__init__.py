@@ -15,6 +15,6 @@ the rules.
 from objects.sql.footprint.postgres_schema import read_postgres
 from objects.sql.footprint.schema import Schema
 from objects.sql.footprint.sqlite_schema import read_sqlite
-from objects.sql.footprint.touched import Explained, explain, touches, union
+from objects.sql.footprint.touched import Explained, explain, single_rows, touches, union
 
-__all__ = ["Explained", "Schema", "explain", "read_postgres", "read_sqlite", "touches", "union"]
+__all__ = ["Explained", "Schema", "explain", "read_postgres", "read_sqlite", "single_rows", "touches", "union"]

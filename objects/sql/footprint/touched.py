@@ -44,6 +44,11 @@ def touches(statement: Statement, params: Params, schema: Schema) -> Keys | None
     return found.keys(params)
 
 
+def single_rows(keys: Keys) -> bool:
+    """Are these rows told one by one, which are read, and nothing else?"""
+    return all(mode == "ir" or (mode == "r" and ROW in key) for key, mode in keys)
+
+
 def union(parts: Iterable[Keys | None]) -> Keys | None:
     """Of several statements that are performed as one."""
     out: dict[str, Mode] = {}
