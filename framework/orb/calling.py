@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 AGAIN, AGAIN_MOST = 0.02, 0.3  # seconds before a call is repeated for which too few replicas were there
 MOST_UNHEARD = 8192  # calls that the node has not taken yet: then callers of one-way methods wait
 MOST_CALLS = 100_000  # that are not answered: then no more are begun
+SMALL = 1 << 16  # bytes of arguments: less is never too much
 LONG_LINE = 256  # messages that wait to be written: perhaps nobody waits for some of them any more
 
 
@@ -87,11 +88,8 @@ class Calling:
 
     # the engine of a face; from any thread
 
-    def begin(self, act: Act, settle: Settle) -> int:
-        return self._start(act, settle)
-
     def send(self, act: Act) -> int:
-        return self._start(act, None)
+        return self.begin(act, None)
 
     def collect(self, number: int, receipt: Receipt | None, timeout: float | None, settle: Settle) -> int:
         limit = self._timeout if timeout is None else timeout
@@ -127,11 +125,12 @@ class Calling:
         """So much is on its way to the node that one-way calls have to wait."""
         return len(self._unheard) >= MOST_UNHEARD or len(self._out) >= MOST_UNHEARD
 
-    def _start(self, act: Act, settle: Settle | None) -> int:
+    def begin(self, act: Act, settle: Settle | None) -> int:
         transaction = joined.get()
         if transaction is not None:
             act = transaction.act(self, act)
-        check_size(act, self._max_message)
+        if len(act.parts) != 1 or len(act.parts[0].args) > SMALL or act.parts[0].named:
+            check_size(act, self._max_message)
         if self._closed:
             raise Unavailable("the client was closed")
         if self._denied is not None:
@@ -139,7 +138,7 @@ class Calling:
         limit = act.timeout
         if limit is None:
             limit = self._timeout
-            act = msgspec.structs.replace(act, timeout=limit)
+            msgspec.structs.force_setattr(act, "timeout", limit)  # it was made for this call; to copy it takes longer
         pending = Pending(act, settle, limit)
         with self._mutex:
             if len(self._calls) >= MOST_CALLS:

@@ -120,11 +120,12 @@ def check_size(act: Act, max_message: int) -> None:
         raise BadRequest(_too_large(what, size, max_message))
 
 
-def check_huge(what: str, args: Sequence[Any], named: Mapping[str, Any]) -> None:
+def check_huge(name: str, method: str, args: Sequence[Any], named: Mapping[str, Any]) -> None:
     """Before the arguments are even written: texts and bytes that cannot fit are not copied first."""
     for value in (*args, *named.values()) if named else args:
         if isinstance(value, _LONG) and len(value) > MOST_EVER:
-            raise BadRequest(f"{what}: an argument has {len(value):,} bytes, the limit is {MOST_EVER:,} or less")
+            size = f"{len(value):,}"
+            raise BadRequest(f"{name}.{method}: an argument has {size} bytes, the limit is {MOST_EVER:,} or less")
 
 
 def _too_large(what: str, size: int, max_message: int) -> str:

@@ -44,20 +44,23 @@ USUAL = Options()
 class Request:
     """A call that has not been sent: what ``ucast``, ``mcast`` and ``pcast`` take."""
 
-    __slots__ = ("_ask", "method", "object", "what")
+    __slots__ = ("_ask", "method", "object")
 
     def __init__(self, name: str, method: str, declared: Method | None, args: tuple[Any, ...], named: dict[str, Any]):
         self.object = name
         self.method = declared
-        self.what = what = f"{name}.{method}"
-        check_huge(what, args, named)
+        check_huge(name, method, args, named)
         if declared is not None:  # a mistake is told here, before anything is sent
             self._ask = Ask(name, method, declared.packed(args, named))
             return
         try:
             self._ask = Ask(name, method, _untyped.pack(args), _untyped.pack(named) if named else b"")
         except CANNOT_WRITE as error:
-            raise BadRequest(f"{self.what}: an argument cannot be sent: {error}") from None
+            raise BadRequest(f"{name}.{method}: an argument cannot be sent: {error}") from None
+
+    @property
+    def what(self) -> str:
+        return f"{self.object}.{self._ask.method}"
 
     def ask(self, to: Sequence[Replica] = ()) -> Ask:
         return msgspec.structs.replace(self._ask, to=tuple(to)) if to else self._ask
