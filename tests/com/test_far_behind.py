@@ -89,6 +89,24 @@ def test_requests_that_wait_for_nothing_but_the_state(monkeypatch: pytest.Monkey
     assert looks <= 2 * count
 
 
+def test_much_that_has_waited_starts_in_larger_bits_after_a_while() -> None:
+    """A state of a gigabyte came for minutes: what came meanwhile must not take minutes as well."""
+    count = 10_000
+    order = waiting(count, follows=0)
+    bits: list[int] = []
+    order.open()
+    while True:
+        bits.append(len([entry for what, entry in order.out if what is START]))
+        order.out.clear()
+        if not order.late.is_behind():
+            break
+        order.catch_up()
+    assert sum(bits) == count
+    assert bits[:100] == [8] * 100
+    assert max(bits) == 64
+    assert len(bits) < 600
+
+
 def test_what_a_transaction_must_have_reached() -> None:
     """The commit of a transaction follows what its client has sent before, down to the state that is not there. None of
     that is a part of it, so it need not be delivered; nor is it looked through."""
