@@ -127,7 +127,7 @@ def _stays(thread: threading.Thread) -> bool:
 async def _serve(make: "Callable[[], Node]", drain: float, tell: "Callable[[Node], Coroutine[Any, Any, None]]") -> int:
     node = make()
     loop = asyncio.get_running_loop()
-    collector = Collector()
+    collector = Collector(silent=node.timing.suspect_after)
     collector.begin()
     node.between_lives = collector.everything
     collecting = asyncio.ensure_future(collector.run())

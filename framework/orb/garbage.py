@@ -12,7 +12,9 @@ found next to nothing is followed by some in which it does not look at all; what
 What is in a cycle and outlives that is found only by looking at everything, which takes time in proportion to all that
 there is: 120 ms in a node that remembers 10,000 calls. So that is done when nobody waits for this node, because it is
 not a member of the group: what it was then is the most there is to be found. Else when the process has twice as many
-objects, and two million more, or twice the memory: a state that grows by large values alone is no reason.
+objects, and two million more, or twice the memory: a state that grows by large values alone is no reason. But never if
+that would take so long that the others took this node for dead: with half a gigabyte of requests that wait for somebody
+who joins it was a second, the node was left out, and had to begin anew.
 """
 
 import asyncio
@@ -23,6 +25,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +39,10 @@ REST = 7  # times as long as it has looked
 MORE, OBJECTS = 2.0, 2_000_000  # times as many, and so many more at least: then it looks at everything
 LARGER, BYTES = 2.0, 256 << 20  # or the process is so many times as large
 LONG = 0.1  # seconds that are worth a word
+EACH = (
+    150e-9  # seconds for each object, until it is known: 60e-9 with two cores that were idle, more where they are not
+)
+CAREFUL = 0.4  # of the time after which others take a silent node for dead
 
 _STATM = Path("/proc/self/statm")
 
@@ -58,10 +65,13 @@ def now() -> Size:
 
 
 class Collector:
-    """In the place of the automatic collector, from ``begin`` on."""
+    """In the place of the automatic collector, from ``begin`` on. ``silent``: seconds after which others take this node
+    for dead."""
 
-    def __init__(self, now: Callable[[], Size] = now) -> None:
+    def __init__(self, now: Callable[[], Size] = now, silent: float = inf) -> None:
         self._now = now
+        self._most = CAREFUL * silent  # seconds for which it may stop a member
+        self._each = EACH
         self._looks = 0
         self._found = 0  # since it began to look
         self._rests = 0  # looks that are left out
@@ -84,21 +94,37 @@ class Collector:
             if weigh:
                 self._rests = REST * WEIGH if self._found <= FEW else 0
                 self._found = 0
-        if weigh and self._has_grown():
-            self.everything()
+        if weigh and self._has_grown(now := self._now()):
+            if self._each * now.objects <= self._most:
+                self.everything()
+            else:
+                self._put_off(now)
 
-    def _has_grown(self) -> bool:
-        was, now = self._was, self._now()
+    def _has_grown(self, now: Size) -> bool:
+        was = self._was
         more = now.objects >= max(was.objects * MORE, was.objects + OBJECTS)
         return more or now.memory >= max(was.memory * LARGER, was.memory + BYTES)
 
+    def _put_off(self, now: Size) -> None:
+        """Until it is not a member. It says so, each time when the process has grown by as much again."""
+        self._was = now
+        log.info(
+            "%d MB are in use; the collector does not look at everything: that would stop the node for about %.1f s. "
+            "If there is garbage among it, it goes when the node leaves the group and comes back",
+            now.memory >> 20,
+            self._each * now.objects,
+        )
+
     def everything(self) -> None:
+        """Of which nobody takes notice but those who wait for this node."""
+        objects = self._now().objects
         began = time.perf_counter()
         gc.unfreeze()
         found = gc.collect()
         gc.freeze()
         took = time.perf_counter() - began
         self._was = self._now()
+        self._each = took / max(objects, 1)
         log.log(
             logging.INFO if took > LONG else logging.DEBUG,
             "the collector looked at everything for %.0f ms and freed %d objects; %d MB are in use",

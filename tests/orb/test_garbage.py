@@ -143,6 +143,48 @@ def test_after_that_it_has_to_grow_again(collector):
     assert looked.count(2) == 2  # the start and the end of one
 
 
+def looks_at_everything(collector):
+    return 2 in generations(collector, WEIGH)
+
+
+def test_a_member_is_not_stopped_for_so_long_that_others_take_it_for_dead(caplog):
+    found = Collector(lambda: found.size, silent=0.75)
+    found.size = Size(100_000, 1 << 30)
+    found.begin()
+    try:
+        kept = Ring()
+        ring = weakref.ref(kept)
+        look(found)
+        kept = None
+        found.size = Size(5_000_000, 1 << 31)
+        with caplog.at_level("INFO", "framework.orb.garbage"):
+            assert not looks_at_everything(found)
+            assert not looks_at_everything(found)
+        assert ring() is not None
+        assert [r.message for r in caplog.records if "would stop the node" in r.message] == [
+            "2048 MB are in use; the collector does not look at everything: that would stop the node for about 0.8 s. "
+            "If there is garbage among it, it goes when the node leaves the group and comes back"
+        ]
+        found.everything()  # between two lives
+        assert ring() is None
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
+def test_how_long_it_takes_is_known_when_it_has_looked():
+    found = Collector(lambda: found.size, silent=0.75)
+    found.size = Size(1_000_000_000, 1 << 30)  # so each of them takes next to nothing
+    found.begin()
+    try:
+        found.everything()
+        found.size = Size(2_000_000_000, 1 << 30)
+        assert looks_at_everything(found)
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
 def test_a_small_process_may_grow_by_more(collector):
     collector.size = Size(1000, 1 << 20)
     collector.begin()
