@@ -6,10 +6,12 @@ result does not depend on how many workers there are.
 """
 
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
+from queue import Empty, SimpleQueue
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
@@ -24,6 +26,7 @@ from framework.version import __version__
 CURVES = (0.0, 0.5, 1.0)  # shares by ucast, as the paper's figure has them from top to bottom
 PAPER = {1.0: 50.0, 0.5: 66.3, 0.0: 73.2}  # P0 §6: not ordered at C = 60 %
 PAPER_C = 60
+LOOK = 0.1  # seconds between two looks whether somebody wants to stop
 
 DEFINITION = (
     "On every computer the messages (requests and responses) form one sequence, in the order of delivery. A "
@@ -100,15 +103,47 @@ def _results(sweep: Sweep, jobs: int) -> Iterator[Result]:
             yield measure(task, sweep.workload)
         return
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+    done: SimpleQueue[Future[Result]] = SimpleQueue()
+    tasks = sweep.tasks()
+    with _noticed() as pressed:
+        try:
+            with _uninterrupted():  # the first ones start the workers
+                for task in tasks[:jobs]:
+                    pool.submit(measure, task, sweep.workload).add_done_callback(done.put)
+            for task in tasks[jobs:]:
+                _check(pressed)
+                pool.submit(measure, task, sweep.workload).add_done_callback(done.put)
+            for _ in tasks:
+                yield _next(done, pressed).result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _next(done: "SimpleQueue[Future[Result]]", pressed: list[int]) -> "Future[Result]":
+    while True:
+        _check(pressed)
+        with suppress(Empty):
+            return done.get(timeout=LOOK)
+
+
+def _check(pressed: list[int]) -> None:
+    if pressed:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _noticed() -> Iterator[list[int]]:
+    """Ctrl-C, for who looks. If it raised wherever it comes, a lock of the pool might stay locked, and the pool would
+    never end."""
+    pressed: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed
+        return
+    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
     try:
-        tasks = sweep.tasks()
-        with _uninterrupted():  # the first ones start the workers
-            futures: list[Future[Result]] = [pool.submit(measure, task, sweep.workload) for task in tasks[:jobs]]
-        futures += [pool.submit(measure, task, sweep.workload) for task in tasks[jobs:]]
-        for future in as_completed(futures):
-            yield future.result()
+        yield pressed
     finally:
-        pool.shutdown(cancel_futures=True)
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

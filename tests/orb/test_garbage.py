@@ -174,11 +174,11 @@ def test_a_member_is_not_stopped_for_so_long_that_others_take_it_for_dead(caplog
 
 def test_how_long_it_takes_is_known_when_it_has_looked():
     found = Collector(lambda: found.size, silent=0.75)
-    found.size = Size(1_000_000_000, 1 << 30)  # so each of them takes next to nothing
+    found.size = Size(10**15, 1 << 30)  # so each of them takes next to nothing
     found.begin()
     try:
         found.everything()
-        found.size = Size(2_000_000_000, 1 << 30)
+        found.size = Size(2 * 10**15, 1 << 30)
         assert looks_at_everything(found)
     finally:
         gc.enable()
