@@ -116,7 +116,7 @@ class Collector:
         )
 
     def everything(self) -> None:
-        """Of which nobody takes notice but those who wait for this node."""
+        """Look at all objects there are. The process stands still meanwhile."""
         objects = self._now().objects
         began = time.perf_counter()
         gc.unfreeze()

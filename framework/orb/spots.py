@@ -109,9 +109,10 @@ class Spots:
         if place.backed is None:
             footprint = place.bare or method.footprint(place.values)
         else:
-            footprint, basis = place.backed.footprint(method, place.values)
-            if place.backed.uncommitted(footprint):
+            judged = _judged(place.backed, method, place.values)
+            if judged is None or place.backed.uncommitted(judged[0]):
                 return None
+            footprint, basis = judged
         caller = self._spot.caller(client, invocation, message.done, place.host, footprint)
         if caller is None:
             return None
@@ -185,6 +186,16 @@ def _is_usual(act: Act, ask: Ask) -> bool:
     return (act.wait or act.kind == "oneway") and not act.independent and not ask.named and not ask.to
 
 
+def _judged(resident: BackedResident, method: Method, values: tuple[Any, ...]) -> tuple[Footprint, int | None] | None:
+    """None: it fails, by a mistake in its class. That is no fault of the node, and is told by the usual way."""
+    try:
+        return resident.footprint(method, values)
+    except OboError:
+        raise  # it refuses the call
+    except Exception:
+        return None
+
+
 def _glanced(
     place: Place, invocation: Invocation, envelope: Envelope, footprint: Footprint
 ) -> tuple[bool, bytes] | None:
@@ -195,9 +206,11 @@ def _glanced(
     token = CURRENT.set(_Given(invocation, envelope))
     try:
         found = resident.store.at_once(place.method.name, values, footprint.keys)
+        return None if found is LATER else (True, place.method.pack_result(found))
+    except Exception:  # as above
+        return None
     finally:
         CURRENT.reset(token)
-    return None if found is LATER else (True, place.method.pack_result(found))
 
 
 def _timed(place: Place, invocation: Invocation, envelope: Envelope) -> tuple[bool, bytes] | None:

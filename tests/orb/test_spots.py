@@ -7,7 +7,6 @@ import pytest
 
 from framework import Object, OboError, RemoteError, conflict_matrix, method
 from framework.com.spot import Spot
-from framework.orb.performance import Performance
 from framework.orb.spots import Spots
 from tests.orb.cluster import cluster
 
@@ -72,20 +71,6 @@ class Box(Object):
     @method(readonly=True)
     def asks(self) -> int:
         return len(Asks(self))
-
-
-@pytest.fixture
-def usual(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Methods that were performed the usual way."""
-    seen: list[str] = []
-    begun = Performance.__init__
-
-    def init(self, stage, resident, effect, called, envelope):  # type: ignore[no-untyped-def]
-        seen.append(called.name)
-        begun(self, stage, resident, effect, called, envelope)
-
-    monkeypatch.setattr(Performance, "__init__", init)
-    return seen
 
 
 def test_a_call_and_a_read(usual, ports, tmp_path):

@@ -3,11 +3,8 @@
 import asyncio
 import threading
 
-import pytest
-
 from framework import ALL, LATER
 from framework.orb.backed.committer import Committer
-from framework.orb.performance import Performance
 from tests.cluster.shelf import Shelf
 from tests.orb.cluster import cluster
 
@@ -23,24 +20,14 @@ class Quick(Shelf):
     """It can tell at once what lies under names, but for long ones."""
 
     def at_once(self, method, values, keys):
+        if values == ("oops",):
+            raise KeyError("a mistake in the class")
+        if values == ("text",):
+            return "no number"
         if method != "get" or len(values[0]) > 5:
             return LATER
         assert keys == ((values[0], "r"),)
         return self.get(*values)
-
-
-@pytest.fixture
-def usual(monkeypatch):
-    """What was performed the usual way."""
-    seen = []
-    begun = Performance.__init__
-
-    def init(self, stage, resident, effect, called, envelope):
-        seen.append(called.name)
-        begun(self, stage, resident, effect, called, envelope)
-
-    monkeypatch.setattr(Performance, "__init__", init)
-    return seen
 
 
 def test_what_can_be_told_at_once_is(usual, ports, tmp_path):
@@ -56,6 +43,20 @@ def test_what_can_be_told_at_once_is(usual, ports, tmp_path):
             assert await shelf.get("longer") == 7
             assert await shelf.all() == {"a": 1, "longer": 7}
             assert usual == ["get", "get", "all"]
+
+    asyncio.run(work())
+
+
+def test_a_mistake_in_the_class_does_not_stop_the_node(usual, ports, tmp_path):
+    async def work():
+        data = OBJECTS.format(data=tmp_path / "data")
+        async with cluster(ports(3), tmp_path, True, data) as c, c.client("n1") as orb:
+            shelf = orb.object(Quick, "quick")
+            await shelf.add.with_(receipt=ALL)("oops", 3)
+            assert await shelf.get("oops") == 3
+            assert await shelf.get("text") == 0
+            assert usual == ["get", "get"]
+            assert c.nodes["n1"].failed is None
 
     asyncio.run(work())
 
