@@ -63,6 +63,7 @@ class Footprint(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
 _ALL = "\x00all"  # every call of the method, with or without key
 _BARE = "\x00bare"  # the calls of the method without key
 _BOUND = 4096
+_MANY = 6  # keys: such footprints, of calls that travel together for example, hardly ever come again
 
 
 class Relation:
@@ -108,14 +109,16 @@ class Relation:
 
     def slots(self, f: Footprint) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """(places, meets) of f. Remembered: the same few footprints come again and again."""
+        if f.keys is not None and len(f.keys) > _MANY:
+            return self.places(f), self._meets(f)
         found = self._slots.get(f)
         if found is None:
             if len(self._slots) >= _BOUND:
                 self._slots.clear()
-            found = self._slots[f] = (self._places(f), self._meets(f))
+            found = self._slots[f] = (self.places(f), self._meets(f))
         return found
 
-    def _places(self, f: Footprint) -> tuple[str, ...]:
+    def places(self, f: Footprint) -> tuple[str, ...]:
         if self.free(f.method):
             return ()
         method = self._stands_for[f.method]

@@ -23,7 +23,7 @@ def ports():
     could take a port before its node does."""
 
     def choose(count):
-        among = iter(random.sample(range(20_000, 32_000), 200))
+        among = iter(random.SystemRandom().sample(range(20_000, 32_000), 200))  # whoever has seeded random
         return [next(port for port in among if is_free(port)) for _ in range(count)]
 
     return choose

@@ -77,6 +77,15 @@ def test_what_is_remembered_is_bounded() -> None:
     assert len(relation._slots) <= 4096
 
 
+def test_footprints_with_many_keys_are_not_remembered() -> None:
+    """They hardly ever come again: of calls that travel together, for example."""
+    relation = Relation([("m", "m")])
+    few, many = (Footprint("m", tuple((f"k{i}", "w") for i in range(n))) for n in (6, 7))
+    assert relation.slots(few) is relation.slots(few)
+    assert relation.slots(many) is not relation.slots(many)
+    assert len(relation._slots) == 1
+
+
 def test_a_call_without_keys_meets_every_key_and_one_with_no_keys_none() -> None:
     relation = Relation([("a", "a")])
     assert relation.conflict(Footprint("a"), Footprint("a", (("k", READ),)))

@@ -15,11 +15,11 @@ HOME = Path(__file__).resolve().parents[2]  # where the package framework is
 
 #: Message types are classes of msgspec: they are fast as they are, and mypyc would take the types of their fields from
 #: them, so that anything could be decoded.
-NOT = {"__init__", "messages", "event", "events", "words", "view", "receipt", "handed"}
+NOT = {"__init__", "messages", "event", "events", "words", "view", "receipt", "handed", "telling"}
 #: Where a call goes through in a node; and what inherits from a class of these: Python's own classes cannot.
 ORB = (
     *("sessions", "served", "naming", "dispatch", "performance", "stage", "turn", "undo", "undoing", "life", "node"),
-    *("given", "limits", "who", "recent", "state/tracker", "short", "spots"),
+    *("given", "limits", "who", "recent", "state/tracker", "short", "spots", "convoys", "riding"),
     *("reading", "sampling", "durable/past", "backed/writing", "backed/resident", "backed/recalled"),
 )
 MODULES = [

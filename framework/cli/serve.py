@@ -93,10 +93,22 @@ def serve(
     if data is not None:
         cluster.keep_in(str(data))
     where = trace or (Path(cluster.serve.trace) if cluster.serve.trace else None)
+    if cluster.serve.schedule == "batch":
+        _in_batches()
     sys.setswitchinterval(0.0005)  # a busy method must not keep the loop waiting for its usual 5 ms
     with asyncio.Runner(loop_factory=new_loop) as runner:
         code = runner.run(_serve(lambda: Node(cluster, node, where, insecure, joins), drain, tell))
     _leave(node, code)
+
+
+def _in_batches() -> None:
+    """Threads of nodes wake each other, and those of other nodes on the machine, all the time. Who wakes waits until
+    the one that runs has no more to do, or its time is over: so more is done at a time, with what is in the cache."""
+    if hasattr(os, "SCHED_BATCH"):
+        try:
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))  # threads inherit it
+        except OSError as error:  # a container may forbid it
+            log.info("nodes are not scheduled in batches here: %s", error)
 
 
 def _leave(node: str, code: int) -> NoReturn:

@@ -63,6 +63,7 @@ def run(
         str | None, typer.Option(metavar="SHARE", help="Of the requests that go to one replica: 0 to 1, or percent.")
     ] = None,
     transactions: Annotated[bool, typer.Option("--transactions", help="Calls to several objects are atomic.")] = False,
+    convoys: Annotated[bool, typer.Option("--convoys", help="Calls of clients travel together.")] = False,
     faults: Annotated[
         str,
         typer.Option(
@@ -98,16 +99,15 @@ def run(
         "clients": whole("--clients", clients, 1, 1000),
         "calls": whole("--calls", calls, 1, 100_000),
         "ucast": share("--ucast", ucast),
-        "transactions": transactions or None,
+        **{name: True for name, on in (("transactions", transactions), ("convoys", convoys)) if on},
     }
     given = {"nodes": nodes, "objects": objects, "conflict": conflict, "keys": keys, "clients": clients}
     given |= {"calls": calls, "ucast": ucast}
-    words = [word for name, text in given.items() if text is not None for word in (f"--{name}", text)]
     level = _level("none" if no_faults else faults)
     wanted = Wanted(
         seeds(seed, many),
         Options({n: v for n, v in shape.items() if v is not None}, level),
-        words + ["--transactions"] * transactions + _LEVELS[level],
+        _words(given, transactions, convoys) + _LEVELS[level],
         whole("--jobs", jobs, 1, 1024) or os.cpu_count() or 1,
         whole("--most", most, 1, 1_000_000) or _MOST_SEEDS,
         as_json,
@@ -115,6 +115,12 @@ def run(
     )
     wanted.drawn = look.wanted(show, svg, start, end, only, as_json, len(wanted.seeds) == 1)
     raise typer.Exit(run_seeds(wanted))
+
+
+def _words(given: dict[str, str | None], transactions: bool, convoys: bool) -> list[str]:
+    """Options as they were given."""
+    words = [word for name, text in given.items() if text is not None for word in (f"--{name}", text)]
+    return words + ["--transactions"] * transactions + ["--convoys"] * convoys
 
 
 def _level(text: str) -> Level:

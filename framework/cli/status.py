@@ -156,7 +156,7 @@ def _links(up: list[dict[str, Any]]) -> RenderableType:
 
 
 def _replicas(up: list[dict[str, Any]]) -> RenderableType:
-    names = ("announced", "held", "proposed", "agreed", "running", "performed")
+    names = ("announced", "held", "proposed", "agreed", "running", "performed", "convoys")
     table = Table("replica", title="Replicas: requests by stage", title_justify="left")
     for name in names:
         table.add_column(name, justify="right")

@@ -6,15 +6,17 @@ driver says that it is safe. What else may leave this node meanwhile: marks and 
 whatever becomes of what was done here; a life that loses it is over, and its marks with it.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from framework.com import convoy
 from framework.com.entry import Entry
-from framework.com.events import Completed, Duplicate
+from framework.com.events import Completed
 from framework.com.instance import Instance
 from framework.com.messages import Request, Response, WireContext
 from framework.com.order import Order
 from framework.com.replies import Replies, Reply
-from framework.ids import Invocation, Replica, Sid, node_of
+from framework.ids import GroupId, Invocation, Replica, Sid, node_of
 
 if TYPE_CHECKING:
     from framework.com.core import Com
@@ -25,6 +27,7 @@ class Unsafe(NamedTuple):
 
     entry: Entry
     reply: Reply
+    rides: Sequence[Reply | None]  # of a convoy
 
 
 class Answers:
@@ -34,16 +37,20 @@ class Answers:
         self._order = order
         self._replies = replies
         self.unsafe: dict[Sid, Unsafe] = {}  # in the order in which they ended
+        self._late: dict[GroupId, Unsafe] = {}  # convoys with a call that is under way as another copy
 
     def over(self, instance: Instance, event: Completed, error: str = "error") -> None:
         """An instance has ended; its reply has its context. ``error``: what its end is called, if it is not ok."""
         reply = instance.reply
         reply.body, reply.output = event.body, event.output
         reply.outcome = "ok" if event.ok else error
+        if instance.rides:
+            convoy.over(instance, event)
+            reply.outcome = "ok"
         if event.safe:
-            self._tell(instance.entry, reply)
+            self._tell(instance.entry, reply, instance.rides)
         else:
-            self.unsafe[instance.sid] = Unsafe(instance.entry, reply)
+            self.unsafe[instance.sid] = Unsafe(instance.entry, reply, instance.rides)
 
     def safe(self, sid: Sid) -> bool:
         """False: there is none of which nobody may be told."""
@@ -60,9 +67,12 @@ class Answers:
         """Another copy of a call that is performed here once."""
         request = entry.request
         assert request is not None
-        if self._com.told:
-            self._com.tell(Duplicate(self._replica, entry.group, request.invocation))
+        if request.riders:
+            self._duplicates(entry, request)
+            return
         reply = self._replies.get(request.invocation)
+        if self._com.told:
+            convoy.say_copy(self._com, self._replica, reply, entry.group, request.invocation)
         if reply is None:
             gone = Reply(1)
             gone.status = "OutcomeUnknown"
@@ -73,13 +83,50 @@ class Answers:
         else:
             self._answer(request, reply, reply.full, False)
 
-    def _tell(self, entry: Entry, reply: Reply) -> None:
+    def _duplicates(self, entry: Entry, request: Request) -> None:
+        """A convoy of which all calls were performed here before: in the state which this replica was given, most of
+        the time."""
+        if self._com.told:
+            for group, invocation in convoy.calls_of(request):
+                convoy.say_copy(self._com, self._replica, self._replies.get(invocation), group, invocation)
+        gone = Reply(1)
+        gone.status = "ok"
+        self._tell_convoy(entry, gone, [None] * len(request.riders))
+
+    def _tell(self, entry: Entry, reply: Reply, rides: Sequence[Reply | None]) -> None:
         request = entry.request
         assert request is not None
         reply.status = reply.outcome
+        if rides:
+            for rider, ride in zip(request.riders, rides, strict=True):
+                if ride is not None:
+                    ride.status = ride.outcome
+                    self._tell_copies(rider.invocation, ride)
+            self._tell_convoy(entry, reply, rides)
+        else:
+            self._answer(request, reply, reply.context, self._order.is_settled(entry))
+            self._tell_copies(request.invocation, reply)
+
+    def _tell_copies(self, invocation: Invocation, reply: Reply) -> None:
+        """Those that came meanwhile."""
+        for copy in self._replies.finish(invocation, reply):
+            if copy.riders:
+                self._tell_convoy(*self._late.pop(copy.group))
+                self._replies.answered(invocation)
+            else:
+                self._answer(copy, reply, reply.full, False)
+
+    def _tell_convoy(self, entry: Entry, reply: Reply, rides: Sequence[Reply | None]) -> None:
+        """All its calls at once: it waits for those that are under way here as other copies, as a copy would."""
+        request = entry.request
+        assert request is not None
+        other = convoy.under_way(self._replies, request, rides)
+        if other is not None:
+            other.waiting.append(request)
+            self._late[request.group] = Unsafe(entry, reply, rides)
+            return
+        reply.body = convoy.results(self._replies, request, rides)
         self._answer(request, reply, reply.context, self._order.is_settled(entry))
-        for copy in self._replies.finish(request.invocation, reply):
-            self._answer(copy, reply, reply.full, False)
 
     def _answer(self, request: Request, reply: Reply, context: WireContext, settled: bool) -> None:
         if request.kind != "oneway":

@@ -3,10 +3,16 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from framework.com.ahead import Ahead
+from framework.com.convoy import calls_of
 from framework.com.entry import LOWEST, Entry
 from framework.com.messages import Mark
 from framework.com.past import Past
-from framework.ids import GroupId, Stamp
+from framework.ids import GroupId, Invocation, Stamp
+
+
+def _invocations(entry: Entry) -> list[Invocation]:
+    assert entry.request is not None
+    return [invocation for _, invocation in calls_of(entry.request)]
 
 
 class Before:
@@ -15,6 +21,7 @@ class Before:
         self._by_mark: dict[Mark, Entry] = {}
         self.ahead = Ahead(self._by_mark)
         self.awaited: dict[Mark, list[Entry]] = {}
+        self._riding: dict[Invocation, Entry] = {}  # calls of serial convoys that are performed: which one
 
     def _precede(self, entry: Entry, preds: Iterable[Mark]) -> None:
         for mark in preds:
@@ -31,6 +38,34 @@ class Before:
                 before.followers = [entry]
             else:
                 before.followers.append(entry)
+
+    def _begin_convoy(self, entry: Entry) -> None:
+        """Its calls are delivered one after the other from now on."""
+        entry.serial = True
+        self._riding.update(dict.fromkeys(_invocations(entry), entry))
+
+    def _behind_convoys(self, copy: Entry) -> None:
+        """Of a call in a serial convoy nobody here can say whether it has been delivered, before all of them have: so
+        its copy is not either, for those that follow that."""
+        for invocation in _invocations(copy):
+            before = self._riding.get(invocation)
+            if before is None or before is copy:
+                continue
+            assert before.mark is not None
+            if before.mark not in copy.preds:
+                self._precede(copy, (before.mark,))
+
+    def _end_of_convoy(self, entry: Entry) -> None:
+        entry.serial = False
+        for invocation in _invocations(entry):
+            if self._riding.get(invocation) is entry:
+                del self._riding[invocation]
+
+    def _watch(self, blocker: Entry, entry: Entry) -> None:
+        if blocker.watchers is None:
+            blocker.watchers = [entry]
+        else:
+            blocker.watchers.append(entry)
 
     def bequeath(self, void: Collection[Entry]) -> None:
         """Who has a place behind a void request already, for it has the same destinations, follows what that one

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from framework.com import receipt as receipts
 from framework.com.check import MANY
 from framework.com.context import Context, Known
-from framework.com.events import Outgoing
+from framework.com.events import Outgoing, Session
 from framework.com.messages import Ancestor, Dest, Kind, Mark, Response, WireContext
 from framework.com.receipt import Receipt
 from framework.errors import BadRequest
@@ -21,6 +21,7 @@ class Call:
 
     __slots__ = (
         "absent",
+        "brief",
         "brought",
         "deadline",
         "dests",
@@ -32,6 +33,8 @@ class Call:
         "overlaps",
         "receipt",
         "received",
+        "riders",
+        "rides",
         "seqs",
         "silent",
         "torn",
@@ -50,13 +53,21 @@ class Call:
         self.deadline: float | None = None
         self.received = False  # the receipt is over: what comes now is not received
         self.silent: set[ObjectName] = {object_of(d) for d in self.dests}  # objects that have not answered at all
-        self.objects = len(self.silent)  # a pcast takes a call number for each
+        self.objects = len(self.silent)
         self.nested = False
         self.tran: Invocation | None = None  # a client's transaction that it is a part of
         self.overlaps = False  # others of its caller were under way at the same time
         self.torn = False  # something was undone that it had done
         self.waived: tuple[Replica, ...] = ()
         self.brought: WireContext = ()  # what it stands for at its destinations, once it is agreed
+        self.brief = False  # it is over in a moment, and might have travelled with others (framework.com.together)
+        self.rides = False  # it does: the request is that of its convoy
+        self.riders: list[tuple[Caller, Call]] = []  # it is a convoy: these are in it
+
+    @property
+    def numbers(self) -> range:
+        """A pcast takes one for each object."""
+        return range(self.number, self.number + self.objects)
 
     @property
     def finished(self) -> bool:
@@ -222,6 +233,13 @@ class Caller:
         both.merge(self.reads)
         return both.wire()
 
+    def session(self, known: Known, clock: int, view: int) -> Session | None:
+        """What a client keeps of it; None before its first call has left."""
+        if self.after is None:
+            return None
+        group, what = self.after
+        return Session(self.knows(known), clock, f"{group} {what}", view)
+
     def leaves(self, known: Known) -> WireContext:
         """What its response carries: reads are forgotten with it."""
         self.context.prune(known)
@@ -256,7 +274,11 @@ class Caller:
         """A call that has been delivered somewhere after agreement is delivered at all its destinations, whoever
         crashes (A5): there it stands for all that it waits for, also for requests of other nodes. Else a session would
         name all that it ever heard of, for as long as a replica is behind."""
-        self.context.without(call.brought)
+        if call.riders:
+            for caller, _ in call.riders:
+                caller.context.without(call.brought)
+        else:
+            self.context.without(call.brought)
         call.brought = ()
 
     def joined(self, joins: WireContext) -> None:

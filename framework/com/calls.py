@@ -14,21 +14,11 @@ from framework.com.events import Accepted, Cancel, Collect, Leave, Received, Ses
 from framework.com.instance import Instance
 from framework.com.messages import Ancestor, Request, Response
 from framework.com.outcome import DECIDES
-from framework.com.present import present
+from framework.com.present import present, without_joiners
 from framework.com.sent import sent
+from framework.com.together import Convoys
 from framework.errors import BadRequest, Unavailable
-from framework.ids import (
-    TRAN,
-    GroupId,
-    Invocation,
-    Node,
-    ObjectName,
-    Replica,
-    Sid,
-    node_of,
-    object_of,
-    replica,
-)
+from framework.ids import TRAN, GroupId, Invocation, Node, ObjectName, Replica, Sid, node_of, object_of, replica
 
 if TYPE_CHECKING:
     from framework.com.core import Com
@@ -49,6 +39,11 @@ class Calls:
         self._deadlines = Deadlines()
         self.backlog = Backlog(com)  # client calls that wait for a peer
         self._asked = Asked(com, self.sessions, self._last)
+        self.convoys = Convoys(self)
+
+    def check(self, event: Submit) -> None:
+        """Raise what is wrong with a call of a client."""
+        self._asked.check(event, None)
 
     def submit(self, event: Submit, now: float) -> None:
         caller = self._caller(event.caller) if isinstance(event.caller, Sid) else None
@@ -60,7 +55,7 @@ class Calls:
             if event.caller in self.backlog.lines or self.backlog.congested(event):
                 self._postpone(event.caller, event)
                 return
-            caller = self._session(event.caller)
+            caller = self.session_of(event.caller)
         self.send(caller, event)
 
     def _last(self, at: Replica) -> int:
@@ -140,26 +135,16 @@ class Calls:
 
     def _await(self, caller: Caller, event: Submit, call: Call, name: Invocation | None) -> None:
         if not caller.client:
-            self._without_joiners(caller, call)
+            call.nested = True
+            without_joiners(self.com.lives, caller, call)
         if name is not None:
             self._trans.sent(caller, call, name, event.votes)
         self._expect(caller, event, call)
 
-    def _without_joiners(self, caller: Caller, call: Call) -> None:
-        """See framework.com.present."""
-        lives, call.nested = self.com.lives, True
-        late = [d for d in call.dests if d in lives.pending or lives.gone(d, caller.version)]
-        if late:
-            ready = {object_of(d) for d in call.dests if d not in late}
-            call.waive([d for d in late if object_of(d) in ready])
-
     def session(self, client: str) -> Session | None:
         """What a client keeps of its session here; None before its first call has left."""
         caller = self.sessions.get(client)
-        if caller is None or caller.after is None:
-            return None
-        group, what = caller.after
-        return Session(caller.knows(self.com.known), self.com.clock, f"{group} {what}", self.com.view)
+        return caller.session(self.com.known, self.com.clock, self.com.view) if caller is not None else None
 
     def forget_below(self, session: Caller, done: int) -> None:
         """The client does not want the answers of these calls, also those that it never collected."""
@@ -170,22 +155,31 @@ class Calls:
             self._waiting.pop(calls.pop(number).group, None)
 
     def _expect(self, caller: Caller, event: Submit, call: Call) -> None:
-        number, calls = event.call, caller.calls
-        again = calls.get(number)
-        if again is not None:  # a client repeats a call: the old group is answered to nobody
-            self._waiting.pop(again.group, None)
-        elif calls and next(reversed(calls)) > number:
-            calls = caller.calls = dict(sorted([*calls.items(), (number, call)]))
-        calls[number] = call
-        self._waiting[call.group] = (caller, call)
+        self.enter(caller, call)
+        self.expect(caller, call)
         receipt = call.receipt = event.receipt
         self._arm(call, event.deadline)
         if receipt is not None:
             self._now_waits(caller, call)
 
+    def enter(self, caller: Caller, call: Call) -> None:
+        """A call of this caller is under way."""
+        number, calls = call.number, caller.calls
+        again = calls.get(number)
+        if again is not None:  # a client repeats a call: the old group is answered to nobody
+            self._waiting.pop(again.group, None)
+            again.received = True  # also if it is in a convoy
+        elif calls and next(reversed(calls)) > number:
+            calls = caller.calls = dict(sorted([*calls.items(), (number, call)]))
+        calls[number] = call
+
+    def expect(self, caller: Caller, call: Call) -> None:
+        """Its responses are wanted."""
+        self._waiting[call.group] = (caller, call)
+
     # client sessions and back-pressure (PROTOCOL §6)
 
-    def _session(self, client: str) -> Caller:
+    def session_of(self, client: str) -> Caller:
         session = self.sessions.get(client)
         if session is None:
             sid = Sid(self.com.tick(), self.tran)
@@ -200,20 +194,20 @@ class Calls:
 
     def _postpone(self, client: str, event: Submit) -> None:
         self.backlog.add(client, event)
-        self._push_deadline(event.deadline, (client, event.call))
+        self.push_deadline(event.deadline, (client, event.call))
 
     def relieve(self) -> None:
         """A peer has taken something: calls that waited may go, each client's in their order."""
         for client, event in self.backlog.relieved():
-            self._send_late(client, event)
+            try:
+                self.send(self.session_of(client), present(self.com, event))
+            except Unavailable:  # it has lost its destinations meanwhile
+                self.refuse(client, event)
 
-    def _send_late(self, client: str, event: Submit) -> None:
-        """What has waited may have lost its destinations meanwhile."""
-        try:
-            self.send(self._session(client), present(self.com, event))
-        except Unavailable:
-            if event.receipt is not None:
-                self.com.tell(Received(self._session(client).sid, client, event.call, None, event.receipt, (), False))
+    def refuse(self, client: str, event: Submit) -> None:
+        """It has not left, and never will."""
+        if event.receipt is not None:
+            self.com.tell(Received(self.session_of(client).sid, client, event.call, None, event.receipt, (), False))
 
     def leave(self, event: Leave, now: float) -> None:
         session = self.sessions.pop(event.client, None)
@@ -228,6 +222,7 @@ class Calls:
         del self.callers[caller.sid]
         for call in caller.calls.values():
             self._waiting.pop(call.group, None)
+            call.received = True
 
     # receipts
 
@@ -245,7 +240,7 @@ class Calls:
                 raise BadRequest(f"call {event.call} of {event.caller} has no receipt left to wait for")
             receipts.check(event.receipt, {p.object: p.replicas for p in waiting.parts})
             waiting.receipt, waiting.deadline = event.receipt, event.deadline
-            self._push_deadline(event.deadline, (str(event.caller), event.call))
+            self.push_deadline(event.deadline, (str(event.caller), event.call))
             return
         caller = self._caller(event.caller)
         call = caller.calls.get(event.call)
@@ -285,7 +280,7 @@ class Calls:
         """A response has come, or will never come."""
         if call.receipt is not None:
             self._try_receive(caller, call)
-        if call.finished and call.received and self._waiting.pop(call.group, None) is not None:
+        if call.finished and call.received and self._waiting.pop(call.group, None) is not None and not call.riders:
             del caller.calls[call.number]
         if call.tran is not None and caller.client:
             self._trans.heard(caller, call.tran)
@@ -304,8 +299,7 @@ class Calls:
 
     def _now_waits(self, caller: Caller, call: Call | None) -> None:
         if isinstance(caller, Instance):
-            calls = range(call.number, call.number + call.objects) if call else range(0)
-            self.com.hosts[caller.sid.replica].waits(caller, calls)
+            self.com.hosts[caller.sid.replica].waits(caller, call.numbers if call else range(0))
 
     def _try_receive(self, caller: Caller, call: Call) -> None:
         got = call.significant()
@@ -319,8 +313,7 @@ class Calls:
         while they waited."""
         if not isinstance(caller, Instance):
             return False
-        calls = range(call.number, call.number + call.objects)
-        return self.com.hosts[caller.sid.replica].order.comes_back(caller.entry, calls)
+        return self.com.hosts[caller.sid.replica].order.comes_back(caller.entry, call.numbers)
 
     def look_again(self, instances: Collection[Instance]) -> None:
         """Something has been performed or is void: calls without hope may be given up now."""
@@ -330,6 +323,9 @@ class Calls:
                     self._look(instance, call)
 
     def _receive(self, caller: Caller, call: Call, got: tuple[Response, ...], complete: bool) -> None:
+        if call.riders:
+            self.convoys.receive(call, got, complete)
+            return
         assert call.receipt is not None
         receipt, call.receipt = call.receipt, None
         call.received = True
@@ -345,9 +341,9 @@ class Calls:
 
     def _arm(self, call: Call, deadline: float | None) -> None:
         call.deadline = deadline
-        self._push_deadline(deadline, call.group)
+        self.push_deadline(deadline, call.group)
 
-    def _push_deadline(self, deadline: float | None, what: What) -> None:
+    def push_deadline(self, deadline: float | None, what: What) -> None:
         if deadline is not None:
             self._deadlines.add(deadline, what)
 
@@ -358,11 +354,14 @@ class Calls:
             elif what in self._waiting:
                 caller, call = self._waiting[what]
                 if call.deadline is not None and call.deadline <= now:
-                    self._expired(caller, call)
+                    self._expired(caller, call, now)
         self.relieve()  # who waited behind a call that was given up
 
-    def _expired(self, caller: Caller, call: Call) -> None:
+    def _expired(self, caller: Caller, call: Call, now: float) -> None:
         """The end of an instance does not wait for what it has given up, by its deadline or before."""
+        if call.riders:
+            self.convoys.expired(call, now)
+            return
         if call.receipt is not None or call.received:
             call.silent.clear()
         if call.receipt is not None:
@@ -371,13 +370,12 @@ class Calls:
             self.com.hosts[caller.sid.replica].try_end(caller)
 
     def _give_up(self, client: str, call: int, now: float) -> None:
-        """A client call that waits for a peer past its deadline: it has not left and never will."""
+        """A client call that waits for a peer past its deadline."""
         event = self.backlog.find(client, call)
         if event is None or event.receipt is None or event.deadline is None or event.deadline > now:
             return
         self.backlog.remove(client, event)
-        sid = self._session(client).sid
-        self.com.tell(Received(sid, client, call, None, event.receipt, (), False))
+        self.refuse(client, event)
 
     def cancel(self, event: Cancel, now: float) -> None:
         who = event.caller
@@ -388,7 +386,8 @@ class Calls:
         call = caller.calls.get(event.call) if caller is not None else None
         if caller is None or call is None:
             return  # it has not left, or its answer crossed with this
-        recall(self.com, call)
+        if not call.rides:  # else its neighbours are wanted
+            recall(self.com, call)
         if call.tran is not None and not call.received:
             self._trans.given_up(caller, call, call.tran, f"its call {call.number} was cancelled")
         if call.receipt is not None:

@@ -175,8 +175,23 @@ class Checker:
         self._context(m.context, where)
         if m.proposed and not (m.ordered and len(parts) == 1 and _is_at(node_of(m.group.replica), replicas)):
             raise BadMessage(f"{where}: its origin is no destination of {m.group}, and proposes for it")
+        if m.riders:
+            self._riders(m, where)
         if m.ordered != (len(replicas) > 1 and self.directory.needs_agreement(m.dests, parts)):
             raise BadMessage(f"{where}: says ordered {m.ordered} of {[str(p.footprint) for p in parts]}")
+
+    def _riders(self, m: Request, where: _Where) -> None:
+        """Calls of clients, each once, sent by the origin of the convoy; nobody waits for it but them."""
+        name, footprint = m.parts[0]
+        if m.chain or m.copies != 1 or m.kind == "oneway" or len(m.parts) > 1 or footprint.readonly or name == TRAN:
+            raise BadMessage(f"{where}: {m.group} cannot be a convoy")
+        origin = node_of(m.group.replica)
+        for group, invocation, done in m.riders:
+            path = invocation.path
+            if node_of(group.replica) != origin or len(path) != 1 or not 0 <= done <= path[0] < MANY:
+                raise BadMessage(f"{where}: {invocation} as {group} cannot travel in {m.group}")
+        if len({r.invocation for r in m.riders}) < len(m.riders):
+            raise BadMessage(f"{where}: {m.group} has a call twice")
 
     def _no_future(self, m: Request, source: Node, seq: int, where: _Where) -> None:
         context, target = m.context, m.target

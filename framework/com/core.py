@@ -28,7 +28,6 @@ from framework.com.events import (
     Connected,
     Decide,
     Depart,
-    Dropped,
     Evict,
     Give,
     Leave,
@@ -37,6 +36,7 @@ from framework.com.events import (
     Submit,
     Take,
     Tick,
+    Together,
     Transmit,
     Veto,
     Wake,
@@ -65,6 +65,7 @@ from framework.com.messages import (
 from framework.com.messages import Cancel as CancelMessage
 from framework.com.messages import Known as KnownMessage
 from framework.com.spot import Spot
+from framework.com.telling import Dropped
 from framework.com.tran import Trans
 from framework.com.tran_host import TranHost
 from framework.com.view import Directory, Holding, Placement
@@ -96,11 +97,8 @@ class Com:
         self.told = told
         self.clock = first_of(self.lives.mine)
         self.known = Known(self.lives.known)
-        self.links = {
-            n: Link(n, self.timing, self.lives.mine, directory.view.life(n) or 1)
-            for n in directory.view.members
-            if n != node
-        }
+        view, timing, mine = directory.view, self.timing, self.lives.mine
+        self.links = {n: Link(n, timing, mine, view.life(n) or 1) for n in view.members if n != node}
         self.trans = Trans(self)
         self.hosts: dict[Replica, Host] = {r: self._host(p, r) for p, r in directory.on(node)}
         self.waiting: dict[GroupId, list[Host]] = {}  # where requests are that are not settled yet
@@ -119,6 +117,7 @@ class Com:
             Arrived: self._arrived,
             Writable: self._writable,
             Submit: self.calls.submit,
+            Together: self.calls.convoys.send,
             Completed: self._completed,
             Safe: self._safe,
             Begin: self.trans.begin,

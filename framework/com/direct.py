@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def direct(order: "Order", request: Request, footprint: Footprint, mark: Mark, preds: Iterable[Mark]) -> Entry | None:
     """Its entry, with the stamp it gets, if it may start now; else None: it goes the usual way."""
-    if request.ordered or order.closed or request.chain or mark in order.awaited:
+    if request.ordered or order.closed or request.chain or request.riders or mark in order.awaited:
         return None
     if order.copies and request.invocation in order.copies:
         return None

@@ -40,6 +40,7 @@ class Entry:
         "request",
         "rests",
         "safe",
+        "serial",
         "stamp",
         "started",
         "tran",
@@ -78,6 +79,7 @@ class Entry:
         self.fast = False
         self.started = False
         self.waited = False  # for a conflicting one
+        self.serial = False  # a convoy whose calls are delivered one after the other, and the last of them is not yet
         self.awaits = range(0)  # numbers of the calls that its instance waits for now
         self.void = False
         self.tran: Invocation | None = None  # the transaction that it is a part of; a root is none of its own
@@ -87,6 +89,10 @@ class Entry:
         self.key: Stamp | None = None  # where it stands in the index of known requests
         self.watchers: list[Entry] | None = None  # look at these again when this one moves
         self.followers: list[Entry] | None = None  # requests that name this one as predecessor
+
+    def all_know(self) -> bool:
+        """Have all destinations said that they know its stamp?"""
+        return len(self.known or ()) == self.wanted
 
     def __repr__(self) -> str:
         return f"<{self.group} {self.footprint} {self.stamp or self.proposal or 'held'}>"

@@ -1,7 +1,7 @@
 """What goes into ``Com.step`` and what comes out of it.
 
 A driver (the simulator, the node) feeds events and carries out effects. The com layer neither performs methods nor
-sends bytes nor knows the time. Effects marked *told* change nothing; they say what happened, for the trace.
+sends bytes nor knows the time. Effects that change nothing, and say what happened, are in framework.com.telling.
 """
 
 from typing import NamedTuple
@@ -9,8 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from framework.com.event import Decided, Doubt, Effect, Event, Resolved
-from framework.com.messages import Dest, Kind, Part, Request, Transmission, WireContext
+from framework.com.messages import Kind, Request, Transmission, WireContext
 from framework.com.receipt import Receipt
+from framework.com.telling import Told
 from framework.com.view import View
 from framework.footprint import Footprint
 from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid, Stamp
@@ -58,6 +59,18 @@ class Submit(Event):
     votes: bool = False  # of a client: this call is all of its transaction, and its parts decide on it
 
 
+class Together(Event):
+    """Calls of clients to all replicas of one object, by one method that changes it, with the same receipt. Those that
+    wait for nothing that the others do not wait for leave as one request (framework.com.convoy), the others by
+    themselves. All were checked (``Calls.check``) right before this.
+
+    ``name`` stands for a client: no other node or life may ever have the same."""
+
+    name: str
+    submits: tuple[Submit, ...]
+    brief: frozenset[str]  # methods of their object that take no longer than a moment
+
+
 class Collect(Event):
     """Wait for the responses of an asynchronous call."""
 
@@ -78,10 +91,19 @@ class Completed(Event):
     sends is submitted when that one is safe."""
 
     sid: Sid
-    ok: bool
+    ok: bool  # of a convoy: of any of its calls
     body: bytes = b""
     output: bool = False
     safe: bool = True
+    rides: tuple["Ride | None", ...] = ()  # of a convoy: of each of its calls; None of those that Deliver says to skip
+
+
+class Ride(NamedTuple):
+    """What came of one call of a convoy."""
+
+    ok: bool
+    body: bytes
+    output: bool
 
 
 class Decide(Event):
@@ -191,8 +213,8 @@ class Again(Event):
 
 
 AnyEvent = (
-    Again | Doubt | Evict | Depart | Give | Take | Submit | Collect | Completed | Safe | Begin | Decide | Veto | Cancel
-    | Leave | Arrived | Writable | Connected | Tick
+    Again | Doubt | Evict | Depart | Give | Take | Submit | Together | Collect | Completed | Safe | Begin | Decide
+    | Veto | Cancel | Leave | Arrived | Writable | Connected | Tick
 )  # fmt: skip
 
 
@@ -210,7 +232,10 @@ class Transmit(Effect, frozen=True):
 class Deliver(Effect, frozen=True):
     """Perform this request: a new instance. Answer with Completed.
 
-    ``cancelled``: nobody waits for it any more. Do not perform it: answer at once, with ``ok`` False."""
+    ``cancelled``: nobody waits for it any more. Do not perform it: answer at once, with ``ok`` False.
+
+    If the request has riders it is a convoy: perform each of them, one after the other, but for those in ``skips``,
+    which have been performed here as other copies. None of them may call anybody."""
 
     sid: Sid
     cid: Sid
@@ -221,6 +246,7 @@ class Deliver(Effect, frozen=True):
     way: str  # "fast", "slow", or "none" where no agreement was needed
     cancelled: bool = False
     tran: Invocation | None = None  # the transaction that it is a part of: if it ends well it is held, until Settle
+    skips: tuple[int, ...] = ()
 
 
 class Stop(Effect, frozen=True):
@@ -265,87 +291,6 @@ class Accepted(Effect, frozen=True):
     call: int
 
 
-class Ended(Effect, frozen=True):
-    """Told: an instance has ended, its conflict slots are free. Its response leaves when it is safe."""
-
-    sid: Sid
-    replica: Replica
-    invocation: Invocation
-    committed: bool
-
-
-class Prepared(Effect, frozen=True):
-    """Told: an instance has been performed, and its response leaves; its conflict slots are taken until its transaction
-    is over."""
-
-    sid: Sid
-    replica: Replica
-    invocation: Invocation
-    committed: bool  # did it end well?
-
-
-class Sent(Effect, frozen=True):
-    """Told: a message group was sent."""
-
-    caller: Sid
-    cid: Sid
-    call: int
-    group: GroupId
-    invocation: Invocation
-    kind: Kind
-    transmission: Transmission
-    dests: tuple[Dest, ...]
-    parts: tuple[Part, ...]
-    number: int
-    ordered: bool
-    entries: int  # context entries it carries
-    client: str
-    receipt: Receipt | None
-    sessions: tuple[str, ...]
-    waived: tuple[Replica, ...] = ()  # have no state yet: they are not waited for
-    tran: Invocation | None = None  # the transaction that it is a part of, if it is not one of its own
-
-
-class Landed(Effect, frozen=True):
-    """Told: a request reached its destination."""
-
-    replica: Replica
-    group: GroupId
-    invocation: Invocation
-
-
-class Proposed(Effect, frozen=True):
-    """Told: a request has a place here."""
-
-    replica: Replica
-    group: GroupId
-    stamp: Stamp
-
-
-class Agreed(Effect, frozen=True):
-    """Told: the stamp of a request is safe here."""
-
-    replica: Replica
-    group: GroupId
-    stamp: Stamp
-    way: str
-
-
-class Duplicate(Effect, frozen=True):
-    """Told: another copy of a call that is performed here once; it is answered, not performed."""
-
-    replica: Replica
-    group: GroupId
-    invocation: Invocation
-
-
-class Dropped(Effect, frozen=True):
-    """Told: something from a peer was of no use, and why."""
-
-    peer: Node
-    why: str
-
-
 class Installed(Effect, frozen=True):
     """The group has a new view."""
 
@@ -375,12 +320,5 @@ class Snapshot(Effect, frozen=True):
     part: bytes
 
 
-class Changing(Effect, frozen=True):
-    """Told: this node takes part in deciding the next view, without these members."""
-
-    leaving: tuple[Node, ...]
-
-
-Told = Changing | Ended | Prepared | Sent | Landed | Proposed | Agreed | Duplicate | Dropped
 Done = Deliver | Settle | Stop | Received | Accepted | Decided | Resolved
 AnyEffect = Installed | Out | Isolated | Snapshot | Wake | Transmit | Done | Told

@@ -6,21 +6,22 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from framework.com import cancel as cancels
-from framework.com import made
+from framework.com import convoy, made
 from framework.com import order as orders
 from framework.com.absence import Union
 from framework.com.answers import Answers
 from framework.com.entry import Entry, way
 from framework.com.epoch import Epoch
-from framework.com.events import Agreed as AgreedEffect
-from framework.com.events import Completed, Deliver, Ended, Landed, Stop
+from framework.com.events import Completed, Deliver, Stop
 from framework.com.instance import Instance
 from framework.com.kept import Kept
 from framework.com.lives import Lives
 from framework.com.messages import Announce, Dest, Known, Mark, Request, Response, WireContext
 from framework.com.order import Order
 from framework.com.proposing import Proposing
-from framework.com.replies import Replies
+from framework.com.replies import Replies, Reply
+from framework.com.telling import Agreed as AgreedEffect
+from framework.com.telling import Ended, Landed
 from framework.com.view import Placement
 from framework.com.words import Decision
 from framework.errors import BadMessage
@@ -60,7 +61,8 @@ class Host:
         if seq > self.arrived[origin]:  # else it comes from a life that has ended
             self.arrived[origin] = seq
         if self.com.told:
-            self.com.tell(Landed(self.replica, request.group, request.invocation))
+            for group, invocation in convoy.calls_of(request):
+                self.com.tell(Landed(self.replica, group, invocation))
         self.kept.arrive(request)
         preds: tuple[Mark, ...] = ()
         for at, marks in request.context:
@@ -112,7 +114,9 @@ class Host:
             del self.com.waiting[entry.group]
 
     def _performed(self, request: Request) -> bool:
-        return request.invocation in self.replies
+        if not request.riders:
+            return request.invocation in self.replies
+        return all(rider.invocation in self.replies for rider in request.riders)
 
     def flush(self) -> None:
         """Carry out what the queue says."""
@@ -132,8 +136,10 @@ class Host:
                 elif what is orders.KNOWN:
                     self._proposing.spread(entry, Known(self.com.view, entry.group, self.replica))
                 elif self.com.told:
-                    assert entry.stamp is not None
-                    self.com.tell(AgreedEffect(self.replica, entry.group, entry.stamp, way(entry)))
+                    assert entry.stamp is not None and entry.request is not None
+                    for group, _ in convoy.calls_of(entry.request):
+                        stamp = Stamp(entry.stamp.number, group)
+                        self.com.tell(AgreedEffect(self.replica, group, stamp, way(entry)))
             out = self.order.out
         if self._held:
             held, self._held = self._held, []
@@ -177,7 +183,7 @@ class Host:
 
     def adopted(self) -> None:
         """The state is here, and with it what has been performed in it."""
-        self.order.take_over(self.replies.__contains__)
+        self.order.take_over(self._performed)
         self.order.open()
         self.flush()
 
@@ -195,17 +201,35 @@ class Host:
         self.com.clock_at_least(entry.stamp.number)
         sid = made.sid(self.com.tick(), self.replica)
         cid = self.epoch.enter(sid, entry.places, entry.meets, self.order.ahead.joins(entry))
-        reply = self.replies.start(request)
+        reply = Reply(1) if request.riders else self.replies.start(request)  # of a convoy each call has its own
         instance = Instance(sid, cid, entry, reply, self.epoch.base_wire, self._siblings(request))
         self.com.instances[sid] = instance
         self.com.calls.callers[sid] = instance
+        skips: tuple[int, ...] = ()
+        if request.riders:
+            instance.rides, skips = convoy.board(self, request, entry.serial)
+            self.com.clock += len(request.riders)  # each has a start identifier of its own
+            if self.com.told and not entry.serial:
+                for effect in convoy.delivered(instance):
+                    self.com.tell(effect)
         cancelled = bool(self._cancelled) and entry.group in self._cancelled
         if cancelled:
             self._cancelled.remove(entry.group)
         elif entry.tran is not None:
             cancelled = self.com.trans.is_lost(request.invocation, entry.tran)
         self.com.tell(
-            Deliver(sid, cid, self.replica, request, entry.footprint, entry.stamp, way(entry), cancelled, entry.tran)
+            Deliver(
+                sid,
+                cid,
+                self.replica,
+                request,
+                entry.footprint,
+                entry.stamp,
+                way(entry),
+                cancelled,
+                entry.tran,
+                skips,
+            )
         )
         return instance
 
@@ -250,6 +274,8 @@ class Host:
 
     def _end(self, instance: Instance, event: Completed) -> None:
         self.perform(instance, event)
+        if instance.rides:
+            self.order.rode(instance.entry)
         self.leave(instance, event.ok)
         self.answers.over(instance, event)
         self.freed(instance.entry)
@@ -268,13 +294,19 @@ class Host:
         else:  # its caller knows what the request brought: it sent that, or the request replaced it
             reply.context = instance.base
             reply.full = instance.base + request.context + instance.siblings
+            if instance.rides:
+                convoy.performed(instance, reply.full)
 
     def leave(self, instance: Instance, committed: bool) -> None:
         """It has ended, for those that come after it."""
         if committed:
             assert instance.entry.request is not None
             self._commit(instance, instance.entry.request)
-        if self.com.told:
+        if instance.rides:
+            if self.com.told and instance.finished is not None:
+                for effect in convoy.told(instance, instance.finished):
+                    self.com.tell(effect)
+        elif self.com.told:
             self.com.tell(Ended(instance.sid, self.replica, instance.invocation, committed))
 
     def freed(self, entry: Entry) -> None:

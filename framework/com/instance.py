@@ -15,7 +15,7 @@ class Instance(Caller):
     Most instances call nobody. So what they inherit is put together only when they do (PROTOCOL §4): base, the
     request's context, and the other instances of the request's message group."""
 
-    __slots__ = ("base", "entry", "finished", "reply", "siblings")
+    __slots__ = ("base", "entry", "finished", "reply", "rides", "siblings")
 
     def __init__(
         self, sid: Sid, cid: Sid, entry: Entry, reply: Reply, base: WireContext, siblings: WireContext
@@ -28,6 +28,7 @@ class Instance(Caller):
         self.finished: Completed | None = None
         self.base = base
         self.siblings = siblings
+        self.rides: list[Reply | None] = []  # of a convoy: of each of its calls; None of those that are skipped
 
     def _inherit(self) -> Context:
         assert self.entry.request is not None

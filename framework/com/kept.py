@@ -17,7 +17,8 @@ def weight(request: Request) -> int:
     """Of what can be large in it: its arguments, and what it follows. A session with many calls under way hears of many
     others meanwhile."""
     context = request.context
-    return len(request.args) + (MARK * sum([len(marks) for _, marks in context]) if context else 0)
+    marks = sum([len(marks) for _, marks in context]) if context else 0
+    return len(request.args) + MARK * (marks + len(request.riders))
 
 
 class Kept:

@@ -111,6 +111,13 @@ class Kin(Before):
             if e is not ancestor and not e.held and (not e.started or e.invocation in self.ahead.performing)
         )
 
+    def has_joined(self, mark: Mark) -> bool:
+        """Is this call, which came back to an instance that waits for it, over? By this or another copy of it."""
+        if mark in self._joining:
+            return False
+        entry = self._by_mark.get(mark)
+        return entry.void or entry.started if entry else self.past.is_delivered(mark)
+
     def _joined(self, entry: Entry) -> None:
         """It is over for who waits that calls which came back to this replica are."""
         if entry.line:

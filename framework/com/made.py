@@ -7,8 +7,8 @@ call makes a dozen of them on its way through a node. These do the same.
 from typing import Any, Final
 
 from framework.com.epoch import Agreed
-from framework.com.events import Outgoing, Response
-from framework.com.messages import Dest, Part, WireContext
+from framework.com.events import Outgoing, Response, Ride
+from framework.com.messages import Dest, Part, Rider, WireContext
 from framework.footprint import Footprint
 from framework.ids import GroupId, Invocation, ObjectName, Replica, Sid, Stamp
 
@@ -59,6 +59,16 @@ def agreed(
 
 def response(at: Replica, status: str, body: bytes) -> Response:
     made: Response = _new(Response, (at, status, body))
+    return made
+
+
+def rider(group: GroupId, invocation: Invocation, done: int) -> Rider:
+    made: Rider = _new(Rider, (group, invocation, done))
+    return made
+
+
+def ride(ok: bool, body: bytes, output: bool) -> Ride:
+    made: Ride = _new(Ride, (ok, body, output))
     return made
 
 

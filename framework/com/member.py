@@ -21,9 +21,10 @@ import msgspec
 from framework.com import flush
 from framework.com.attempt import Attempt, Outside
 from framework.com.detect import Detector
-from framework.com.events import Arrived, Changing, Isolated, Out, Transmit
+from framework.com.events import Arrived, Isolated, Out, Transmit
 from framework.com.messages import Frame, encode
 from framework.com.states import State, state_of
+from framework.com.telling import Changing
 from framework.com.view import View
 from framework.com.words import (
     NONE,
@@ -113,9 +114,12 @@ class Membership:
         return all(n in heard or n in outside for n in self.com.directory.nodes)
 
     def _leaving(self) -> frozenset[Node]:
-        """Who is suspected or shall go; and who has a new incarnation, so that the old one is over."""
+        """Who is suspected or shall go; and who has a new incarnation, so that the old one is over. If too few would be
+        left, those who shall go stay for now: else nobody could let anybody in (A8)."""
         reborn = {n for n, o in self.outsiders.items() if o.incarnation != self.view.incarnation(n)}
-        return frozenset(n for n in self.view.members if n in self.suspects | self.unwanted | reborn)
+        gone = frozenset(n for n in self.view.members if n in self.suspects or n in reborn)
+        every = gone.union(n for n in self.view.members if n in self.unwanted)
+        return every if len(self.view.members) - len(every) >= self.view.majority else gone
 
     def _wanted(self, leaving: frozenset[Node], now: float) -> bool:
         stale = self.promised != NONE and now - self._promised_at > self.patience

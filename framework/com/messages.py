@@ -43,6 +43,14 @@ class Part(NamedTuple):
     footprint: Footprint
 
 
+class Rider(NamedTuple):
+    """A call of a client that travels with others (framework.com.convoy)."""
+
+    group: GroupId  # as if it had been sent alone
+    invocation: Invocation
+    done: int  # its client has all answers to its calls below this number
+
+
 class Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False):
     """Every message carries the view version (PROTOCOL §7)."""
 
@@ -65,6 +73,7 @@ class Request(Message, tag=1, frozen=True):
     done: int  # the client has all answers to its calls below this number
     args: bytes
     proposed: bool = False  # the destination at its origin proposes the origin stamp
+    riders: tuple[Rider, ...] = ()  # the calls of a convoy; ``args`` has the arguments of each
 
 
 class Announce(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False):

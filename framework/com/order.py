@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final, Literal
 
-from framework.com import made
+from framework.com import convoy, made
 from framework.com.absence import Absence
 from framework.com.direct import direct, start
 from framework.com.entry import Entry, lead, line_of, part_of
@@ -154,6 +154,12 @@ class Order(Kin):
         self._move(entry)
         self._run()
 
+    def rode(self, entry: Entry) -> None:
+        """The last call of this convoy has been delivered, and ended."""
+        if entry.serial:
+            self._end_of_convoy(entry)
+            self._settle(entry)
+
     def wait(self, entry: Entry, calls: range) -> None:
         """The instance of this request now waits for these calls: what comes back from them may join it."""
         entry.awaits = calls
@@ -163,13 +169,6 @@ class Order(Kin):
 
     def is_settled(self, entry: Entry) -> bool:
         return entry.mark not in self._by_mark
-
-    def has_joined(self, mark: Mark) -> bool:
-        """Is this call, which came back to an instance that waits for it, over? By this or another copy of it."""
-        if mark in self._joining:
-            return False
-        entry = self._by_mark.get(mark)
-        return entry.void or entry.started if entry else self.past.is_delivered(mark)
 
     def blockers(self, entry: Entry) -> Reason:
         """Why a request waits, for people."""
@@ -209,12 +208,13 @@ class Order(Kin):
         self._look(*[entry for entry in self.entries.values() if entry.request is not None])
         self._run()
 
-    def take_over(self, performed: Callable[[Invocation], bool]) -> None:
+    def take_over(self, performed: Callable[[Request], bool]) -> None:
         """Some of what waits here has been performed in the state that was handed over."""
-        for invocation in [i for i in self.copies if performed(i)]:
-            for entry in self.copies.pop(invocation):
-                self._void(entry)
-                self._look(entry)
+        for invocation, entries in list(self.copies.items()):
+            if (request := entries[0].request) is not None and performed(request):
+                for entry in self.copies.pop(invocation):
+                    self._void(entry)
+                    self._look(entry)
 
     # the way of a request
 
@@ -289,7 +289,7 @@ class Order(Kin):
             if not self._agreeable(entry):
                 return False
             self._fix(entry)
-        if not entry.safe and self._all_know(entry):
+        if not entry.safe and entry.all_know():
             self._secure(entry, False)
         return entry.safe
 
@@ -311,9 +311,6 @@ class Order(Kin):
             self.out.append((KNOWN, entry))
         if entry.followers:
             self._look(*entry.followers)
-
-    def _all_know(self, entry: Entry) -> bool:
-        return len(entry.known or ()) == entry.wanted
 
     def _secure(self, entry: Entry, fast: bool) -> None:
         entry.safe = True
@@ -344,12 +341,16 @@ class Order(Kin):
 
     def _start(self, entry: Entry) -> None:
         entry.started = True
+        if convoy.is_serial(entry):
+            self._begin_convoy(entry)
         self.begun += 1
         self.waited += entry.waited
         self.ahead.start(entry)
         self.out.append((START, entry))
-        assert entry.invocation is not None
+        assert entry.invocation is not None and entry.request is not None
         self._void_copies(entry, self.copies.pop(entry.invocation))
+        for rider in entry.request.riders:
+            self._void_copies(entry, self.copies.pop(rider.invocation, []))
         self._settle(entry)
         if entry.followers:  # not settled yet, but who joins the same ancestor need not wait for that
             self._look(*entry.followers)
@@ -362,6 +363,8 @@ class Order(Kin):
 
     def _void(self, entry: Entry) -> None:
         entry.void = True
+        if self._riding:
+            self._behind_convoys(entry)
         self.ahead.leave(entry)
         self.out.append((VOID, entry))
         self._move(entry)
@@ -373,7 +376,7 @@ class Order(Kin):
 
         A context names m instead of what m itself waits for (PROTOCOL §4). So a copy that is answered early, or a call
         that joins its ancestor, is settled only when its own predecessors are."""
-        if not self._settleable(entry):
+        if entry.serial or not self._settleable(entry):
             return
         mark = entry.mark
         assert mark is not None and entry.stamp is not None
@@ -386,12 +389,6 @@ class Order(Kin):
             entry.followers = None
 
     # who looks again when something moves
-
-    def _watch(self, blocker: Entry, entry: Entry) -> None:
-        if blocker.watchers is None:
-            blocker.watchers = [entry]
-        else:
-            blocker.watchers.append(entry)
 
     def _move(self, entry: Entry) -> None:
         if entry.watchers:

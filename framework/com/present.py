@@ -23,9 +23,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from framework.com.caller import Call, Caller
 from framework.com.events import Outgoing, Submit
+from framework.com.lives import Lives
 from framework.errors import Unavailable
-from framework.ids import Replica, node_of
+from framework.ids import Replica, node_of, object_of
 
 if TYPE_CHECKING:
     from framework.com.core import Com
@@ -53,6 +55,14 @@ def present(com: "Com", event: Submit, since: int | None = None) -> Submit:
     left = [r for part in parts for r in part.replicas]
     absent = tuple([r for part in event.parts for r in part.replicas if r not in left])
     return msgspec.structs.replace(event, parts=parts, absent=(*event.absent, *absent)) if absent else event
+
+
+def without_joiners(lives: Lives, caller: Caller, call: Call) -> None:
+    """A call of an instance does not wait for who has no state, or began after it."""
+    late = [d for d in call.dests if d in lives.pending or lives.gone(d, caller.version)]
+    if late:
+        ready = {object_of(d) for d in call.dests if d not in late}
+        call.waive([d for d in late if object_of(d) in ready])
 
 
 def _check_since(com: "Com", event: Submit, since: int) -> None:

@@ -7,10 +7,12 @@ somebody who has it. Those take few bytes: the origin's go with the request, oth
 
 from typing import TYPE_CHECKING
 
+from framework.com.convoy import calls_of
 from framework.com.entry import Entry
-from framework.com.events import Proposed, Wake
+from framework.com.events import Wake
 from framework.com.messages import Announce, Known, Proposal, Request
-from framework.ids import Node, Replica, node_of
+from framework.com.telling import Proposed
+from framework.ids import Node, Replica, Stamp, node_of
 
 if TYPE_CHECKING:
     from framework.com.core import Com
@@ -33,7 +35,8 @@ class Proposing:
         number = entry.proposal.number
         com.clock_at_least(number)
         if com.told:
-            com.tell(Proposed(self._replica, entry.group, entry.proposal))
+            for group, _ in calls_of(request):
+                com.tell(Proposed(self._replica, group, Stamp(number, group)))
         if len(request.parts) == 1 and number == request.number and not entry.gone:
             self._first(entry, request)
         else:

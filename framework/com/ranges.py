@@ -1,29 +1,42 @@
-"""A set of positive numbers that is mostly 1..n: which requests of an origin have been delivered."""
+"""A set of positive numbers that is mostly 1..n: which requests of an origin have been delivered.
+
+Or mostly 1..n of a client that calls several objects: then each has gaps for good, and whatever is above the first of
+them must not cost much. So the last few are a set, and older ones bits of large numbers.
+"""
 
 from collections.abc import Iterable
 
 #: Nobody sends so many requests that are neither delivered nor followed by a delivered one.
 LONG = 1 << 20
+FEW = 4096  # in a set; more than in one large number
+BITS = 10  # 1 << BITS of them in one large number
 
 
 class Ranges:
-    __slots__ = ("above", "holes", "low")
+    __slots__ = ("above", "holes", "low", "packed")
 
     def __init__(self, low: int = 0) -> None:
         self.low = low  # 1..low are in
         self.above: set[int] = set()  # and these, all > low + 1
+        self.packed: dict[int, int] | None = None  # and those whose bits are set; key: n >> BITS
         self.holes: set[int] | None = None  # but not these, all <= low
 
     def __contains__(self, n: int) -> bool:
         if n <= self.low:
             return self.holes is None or n not in self.holes
-        return n in self.above
+        return n in self.above or (self.packed is not None and self._is_packed(n))
+
+    def _is_packed(self, n: int) -> bool:
+        packed = self.packed or {}
+        return bool(packed.get(n >> BITS, 0) >> (n & (1 << BITS) - 1) & 1)
 
     def add(self, n: int) -> None:
         if n == self.low + 1:
             self._raise_to(n)
         elif n > self.low:
             self.above.add(n)
+            if len(self.above) > FEW:
+                self._pack()
         elif self.holes is not None:
             self.holes.discard(n)
 
@@ -35,8 +48,10 @@ class Ranges:
                 self._raise_to(last)
             elif last - first < LONG:
                 self.above.update(range(first, last + 1))
+                if len(self.above) > FEW:
+                    self._pack()
             elif first - self.low < LONG:  # all that a life has used is over, but for a few
-                missing = {n for n in range(self.low + 1, first) if n not in self.above}
+                missing = {n for n in range(self.low + 1, first) if n not in self}
                 self._raise_to(last)
                 self.holes = missing | (self.holes or set())
 
@@ -49,6 +64,8 @@ class Ranges:
     def remove(self, n: int) -> None:
         if n > self.low:
             self.above.discard(n)
+            if self.packed is not None and self._is_packed(n):
+                self.packed[n >> BITS] &= ~(1 << (n & (1 << BITS) - 1))
         elif n > 0:
             self.holes = {n, *(self.holes or ())}
 
@@ -62,10 +79,31 @@ class Ranges:
         if not self.holes:
             self.holes = None
         if self.above:
-            self.above = {n for n in self.above if n > self.low} if low > min(self.above) else self.above
-            while self.low + 1 in self.above:
-                self.low += 1
-                self.above.remove(self.low)
+            self.above = {n for n in self.above if n > self.low} if low >= min(self.above) else self.above
+        while self.low + 1 in self.above or (self.packed is not None and self._is_packed(self.low + 1)):
+            self.low += 1
+            self.above.discard(self.low)
+        if self.packed is not None:
+            self._unpack()
+
+    def _pack(self) -> None:
+        """All but those that share a large number with the last one: others may come there."""
+        last = max(self.above) >> BITS
+        packed = self.packed if self.packed is not None else {}
+        for n in self.above:
+            if n >> BITS < last:
+                packed[n >> BITS] = packed.get(n >> BITS, 0) | 1 << (n & (1 << BITS) - 1)
+        self.above = {n for n in self.above if n >> BITS >= last}
+        self.packed = packed
+
+    def _unpack(self) -> None:
+        """What is not above ``low`` any more is forgotten."""
+        packed, first = self.packed or {}, self.low + 1
+        for key in [k for k in packed if k < first >> BITS]:
+            del packed[key]
+        if first >> BITS in packed:
+            packed[first >> BITS] &= -1 << (first & (1 << BITS) - 1)
+        self.packed = packed or None
 
     def wire(self) -> tuple[tuple[int, int], ...]:
         """As ranges (first, last)."""
@@ -77,14 +115,35 @@ class Ranges:
             first = hole + 1
         if first <= self.low:
             out.append((first, self.low))
-        return (*out, *as_ranges(self.above))
+        if self.packed is None:
+            return (*out, *as_ranges(self.above))
+        above = [r for key in sorted(self.packed) for r in _runs(self.packed[key], key << BITS)]
+        return (*out, *_joined(sorted([*above, *as_ranges(self.above)])))
+
+
+def _runs(bits: int, base: int) -> list[tuple[int, int]]:
+    """Of ones that follow each other."""
+    out: list[tuple[int, int]] = []
+    while bits:
+        skip = (bits & -bits).bit_length() - 1
+        bits >>= skip
+        base += skip
+        ones = (~bits & bits + 1).bit_length() - 1
+        out.append((base, base + ones - 1))
+        bits >>= ones
+        base += ones
+    return out
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    out: list[tuple[int, int]] = []
+    for first, last in ranges:
+        if out and first <= out[-1][1] + 1:
+            out[-1] = (out[-1][0], max(out[-1][1], last))
+        else:
+            out.append((first, last))
+    return out
 
 
 def as_ranges(numbers: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    out: list[tuple[int, int]] = []
-    for n in sorted(numbers):
-        if out and n <= out[-1][1] + 1:
-            out[-1] = (out[-1][0], n)
-        else:
-            out.append((n, n))
-    return tuple(out)
+    return tuple(_joined([(n, n) for n in sorted(numbers)]))

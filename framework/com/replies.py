@@ -21,7 +21,7 @@ from typing import cast
 from framework.com.handed import Kept, Told
 from framework.com.messages import Request, WireContext
 from framework.com.ranges import Ranges
-from framework.ids import Invocation
+from framework.ids import GroupId, Invocation
 
 BOUND = 10_000
 
@@ -29,7 +29,7 @@ BOUND = 10_000
 class Reply:
     __slots__ = (
         *("adopted", "body", "context", "copies", "full", "joins"),
-        *("outcome", "output", "status", "torn", "waiting"),
+        *("outcome", "output", "status", "torn", "unsaid", "waiting"),
     )
 
     def __init__(self, copies: int) -> None:
@@ -45,6 +45,8 @@ class Reply:
         self.adopted = False
         self.copies = copies  # how many are still to come
         self.waiting: list[Request] = []  # copies that came before anybody may be told
+        #: Copies that came while its convoy was performed: a trace says so after it has said that this call was
+        self.unsaid: list[GroupId] | None = None
 
 
 class Replies:
@@ -111,9 +113,11 @@ class Replies:
         self._done.update(kept.done)
 
     def start(self, request: Request) -> Reply:
-        invocation, done = request.invocation, request.done
+        return self.begin(request.invocation, request.copies, request.done)
+
+    def begin(self, invocation: Invocation, copies: int, done: int) -> Reply:
         client, path = invocation
-        reply = self._replies[invocation] = Reply(request.copies)
+        reply = self._replies[invocation] = Reply(copies)
         if len(path) == 1:
             roots = self._roots.get(client)
             if roots is None:

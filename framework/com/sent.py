@@ -1,8 +1,9 @@
 """What is told of a message group that has left, for the trace."""
 
 from framework.com.caller import Call, Caller
-from framework.com.events import Sent, Submit
+from framework.com.events import Submit
 from framework.com.messages import Dest, Part, WireContext
+from framework.com.telling import Sent
 from framework.ids import Invocation
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from framework.com import made
 from framework.com.caller import Caller
 from framework.com.check import MANY, is_plain
-from framework.com.events import Accepted, Agreed, AnyEffect, Deliver, Ended, Landed, Received, Response, Sent
+from framework.com.events import Accepted, AnyEffect, Deliver, Received, Response
 from framework.com.host import Host
 from framework.com.messages import Kind, Mark, Request
 from framework.com.receipt import SREC
+from framework.com.telling import Agreed, Ended, Landed, Sent
 from framework.footprint import Footprint
 from framework.ids import GroupId, Invocation, Replica, Sid, Stamp, object_of
 

@@ -27,7 +27,7 @@ import msgspec
 from framework.com.caller import Call, Caller
 from framework.com.deadlock import Deadlock
 from framework.com.deciding import Deciding
-from framework.com.events import Begin, Completed, Decide, Out, Prepared, Received, Settle, Stop, Submit
+from framework.com.events import Begin, Completed, Decide, Out, Received, Settle, Stop, Submit
 from framework.com.events import Response as Answer
 from framework.com.gates import Gates
 from framework.com.host import Host
@@ -37,6 +37,7 @@ from framework.com.messages import Request
 from framework.com.outcome import Outcome, decided
 from framework.com.receipt import DREC
 from framework.com.stuck import Stuck
+from framework.com.telling import Prepared
 from framework.com.tran_known import known
 from framework.com.view import ABORT, COMMIT
 from framework.com.votes import Votes

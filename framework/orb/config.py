@@ -18,6 +18,8 @@
     waiting = 2048                # requests that wait at a replica before clients are held back
     behind = 100000               # the same where a replica waits for its state: what the others keep for it
     waiting_bytes = 268435456     # of what waits or is kept, of an object
+    gather = 0.004                # seconds for which short calls wait for others to leave with them; 0: each alone
+    schedule = "batch"            # of threads, by Linux; "normal": who wakes may interrupt who runs
     bind = "0.0.0.0"              # where to listen, if not at the address in [nodes]
     data = "data"                 # where durable objects are kept, relative to this file: node n1 in data/n1
 
@@ -39,7 +41,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -56,6 +58,7 @@ from framework.orb.limits import IN_FLIGHT, IN_FLIGHT_NODE, Limits
 from framework.orb.load import load_class
 
 SUSPECT_AFTER = 0.2, 300.0
+GATHER = 0.004  # a third of what a call takes on busy nodes (docs/bench.md)
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
@@ -73,6 +76,8 @@ class Serve(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     waiting: int = WAITING
     behind: int = BEHIND
     waiting_bytes: int = BYTES
+    gather: float = GATHER
+    schedule: Literal["batch", "normal"] = "batch"
     bind: str | None = None
     data: str | None = None
 
@@ -218,6 +223,7 @@ def _check_serve(serve: Serve) -> None:
         "waiting": (1, 10_000_000),
         "behind": (1, 10_000_000),
         "waiting_bytes": (1 << 20, 1 << 40),
+        "gather": (0.0, 1.0),
     }
     for name, (least, most) in bounds.items():
         value = getattr(serve, name)

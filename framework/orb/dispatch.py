@@ -5,9 +5,11 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from framework.com.convoy import args_of, split
 from framework.com.events import Completed, Deliver, Received, Safe, Settle, Stop
 from framework.com.messages import Request
-from framework.errors import Aborted, OboError
+from framework.declare import Method
+from framework.errors import Aborted, BadMessage, OboError
 from framework.footprint import Footprint
 from framework.ids import Replica, Sid, object_of
 from framework.orb.backed.parts import Settling
@@ -19,6 +21,7 @@ from framework.orb.outcome import failure
 from framework.orb.own import METHODS
 from framework.orb.performance import Instance, Resident
 from framework.orb.reading import Reading
+from framework.orb.riding import Riding
 from framework.orb.sampling import Heard, Own
 from framework.orb.stage import Stage
 from framework.orb.undoing import Undoing
@@ -82,6 +85,9 @@ class Dispatch:
             if effect.cancelled:
                 raise Aborted("cancelled before it was performed")
             method = self._stage.naming.method(object_of(at), effect.footprint.method)
+            if effect.request.riders:
+                self._start(effect, self._convoy(effect, method))
+                return
             envelope = open_envelope(effect.request.args)
         except OboError as error:
             self._stage.loop.call_soon(self._stage.feed, Completed(effect.sid, False, failure(error)))
@@ -92,11 +98,23 @@ class Dispatch:
             performance = Own(self._stage, resident, effect, method, envelope, self, self._heard)
         else:
             performance = resident.performance(self._stage, effect, method, envelope)
+        self._start(effect, performance)
+
+    def _start(self, effect: Deliver, performance: Instance) -> None:
         self._running[effect.sid] = performance
         task = performance.start()
         if task is not None:
             self._tasks.add(task)
             task.add_done_callback(self._ended)
+
+    def _convoy(self, effect: Deliver, method: Method) -> Instance:
+        resident, args = self.residents[effect.replica], args_of(effect.request)
+        if not args:
+            raise BadMessage(f"the arguments of {effect.request.group} cannot be read")
+        envelopes = [open_envelope(each) for each in args]
+        if isinstance(resident, BackedResident):
+            return resident.convoy(self._stage, effect, method, envelopes)
+        return Riding(self._stage, resident, effect, method, envelopes)
 
     def _has_kin(self, effect: Deliver) -> bool:
         """Is something held there until the transaction is over that it is part of?"""
@@ -272,6 +290,9 @@ def _comes_back(effect: Deliver) -> bool:
 
 def _count(performance: Instance, completed: Completed, now: float) -> None:
     resident, ok = performance.resident, completed.ok
+    if completed.rides:
+        _count_convoy(performance, completed, now)
+        return
     resident.performed += ok
     if performance.method.readonly:
         return
@@ -279,6 +300,25 @@ def _count(performance: Instance, completed: Completed, now: float) -> None:
     resident.saw(request.invocation)
     if ok and not (resident.held and completed.sid in resident.held):
         _in_state(resident, request, now)
+
+
+def _count_convoy(performance: Instance, completed: Completed, now: float) -> None:
+    """Each of its calls as if it had come alone. What has raised is not in the state, and is never sent again."""
+    resident, request = performance.resident, performance.effect.request
+    good = 0
+    for rider, ride in zip(request.riders, completed.rides, strict=True):
+        if ride is not None:
+            resident.saw(rider.invocation)
+            good += ride.ok
+    resident.performed += good
+    resident.changes += good
+    resident.convoys += 1
+    if good == len(request.riders):
+        resident.recent.add(request, now)
+        return
+    for each, ride in zip(split(request), completed.rides, strict=True):
+        if ride is not None and ride.ok:
+            resident.recent.add(each, now)
 
 
 def _changed(performance: Instance, now: float) -> None:

@@ -17,11 +17,11 @@ from framework.com.core import Com
 from framework.com.events import Received
 from framework.com.instance import Instance
 from framework.errors import BadMessage
-from framework.ids import Node, Sid, node_of, object_of
+from framework.ids import Invocation, Node, Sid, node_of, object_of
 from framework.net.peers import NotReached, Peers
 from framework.orb import chain
 from framework.orb.chain import Key
-from framework.orb.facts import Fact, Facts, Spot, still_missing
+from framework.orb.facts import Fact, Facts, Spot, missing_ride, still_missing
 
 log = logging.getLogger(__name__)
 
@@ -52,15 +52,19 @@ class Explainer:
         """``answer`` is called once: at once, or soon."""
         caller = self._com.calls.callers.get(effect.caller)
         call = caller.calls.get(effect.call) if caller is not None and effect.group is not None else None
-        if caller is None or call is None:
-            answer(effect, f"It has not left {self._com.node}: a peer does not keep up")
-            return
-        if isinstance(caller, Instance):
+        if isinstance(caller, Instance) and call is not None:
             self._remember(self._facts.gave_up(caller, call, effect.receipt))
-        if len(self._tasks) >= MOST_AT_ONCE:
+        if effect.group is not None and len(self._tasks) >= MOST_AT_ONCE:
             answer(effect, "")
             return
-        roots, _ = still_missing(caller.invocation, call, effect.receipt)
+        roots: tuple[Spot, ...] | None = None
+        if caller is not None and call is not None:
+            roots, _ = still_missing(caller.invocation, call, effect.receipt)
+        elif effect.group is not None:
+            roots = missing_ride(self._com, effect.group, Invocation(effect.client, (effect.call,)), effect.receipt)
+        if roots is None:
+            answer(effect, f"It has not left {self._com.node}: a peer does not keep up")
+            return
         task = asyncio.ensure_future(self._explained(effect, roots, answer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

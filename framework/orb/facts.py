@@ -8,6 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from framework.com.caller import Call
+from framework.com.convoy import calls_of
 from framework.com.core import Com
 from framework.com.entry import Entry
 from framework.com.host import Host
@@ -24,15 +25,20 @@ class Spot(msgspec.Struct, array_like=True, frozen=True):
     group: GroupId
     invocation: Invocation | None  # None: only announced there
     place: bool = False
+    called: str = ""  # for people, if it is a convoy: its calls, or the one of them that is asked about
 
     @property
     def name(self) -> str:
-        return str(self.invocation or self.group)
+        return self.called or self._id
 
     @property
     def key(self) -> tuple[Replica, str, bool]:
         """Copies of a call are one: a replica performs one of them."""
-        return self.replica, self.name, self.place
+        return self.replica, self._id, self.place
+
+    @property
+    def _id(self) -> str:
+        return str(self.invocation or self.group)
 
 
 class Fact(msgspec.Struct, array_like=True, frozen=True):
@@ -112,15 +118,14 @@ class Facts:
             return self._not_here(spot, what, node_of(entry.group.replica))
         reason = host.order.blockers(entry)
         if reason.missing:
-            waits = tuple([Spot(r, entry.group, entry.invocation, True) for r in reason.missing])
+            waits = tuple([_spot(r, entry, True) for r in reason.missing])
             return Fact(
                 spot, what, f"waits for the word of {', '.join(reason.missing)} about its place", waits, len(waits)
             )
         if reason.after:
             return self._after(spot, what, host, entry, reason.after)
         if reason.behind is not None and not spot.place:
-            behind = Spot(spot.replica, reason.behind.group, reason.behind.invocation)
-            return Fact(spot, what, "waits behind {}", (behind,), 1)
+            return Fact(spot, what, "waits behind {}", (_spot(spot.replica, reason.behind),), 1)
         return Fact(spot, what, "goes on", free=True)
 
     def _after(self, spot: Spot, what: str, host: Host, entry: Entry, marks: tuple[Mark, ...]) -> Fact:
@@ -130,10 +135,22 @@ class Facts:
             (origin, number), *_ = marks
             why = f"waits for its predecessor, request {number} of {origin}, which has not come"
             return Fact(spot, what, why, free=origin == self._com.node or self._up(origin))
-        place = entry.proposal is None or entry.stamp is None or before.started or before.void
-        return Fact(
-            spot, what, "waits for its predecessor {}", (Spot(spot.replica, before.group, before.invocation, place),), 1
-        )
+        begun = (before.started and not before.serial) or before.void
+        place = entry.proposal is None or entry.stamp is None or begun
+        return Fact(spot, what, "waits for its predecessor {}", (_spot(spot.replica, before, place),), 1)
+
+
+def calls(entry: Entry) -> str:
+    """The call that a request is, for people; of a convoy the first of them."""
+    if entry.request is None or not entry.request.riders:
+        return str(entry.invocation or "")
+    (_, first), *others = calls_of(entry.request)
+    return f"{first} and {len(others)} more"
+
+
+def _spot(at: Replica, entry: Entry, place: bool = False) -> Spot:
+    riders = entry.request is not None and entry.request.riders
+    return Spot(at, entry.group, entry.invocation, place, calls(entry) if riders else "")
 
 
 def still_missing(caller: Invocation, call: Call, receipt: Receipt) -> tuple[tuple[Spot, ...], int]:
@@ -148,6 +165,15 @@ def still_missing(caller: Invocation, call: Call, receipt: Receipt) -> tuple[tup
         objects = {object_of(r) for r in call.dests}
         need = sum(max(0, receipt.r - sum(object_of(r) == name for r in call.got)) for name in objects)
     return tuple([_callee(caller, call, r) for r in missing]), need
+
+
+def missing_ride(com: Com, group: GroupId, name: Invocation, receipt: Receipt) -> tuple[Spot, ...] | None:
+    """The same of a call that travels in a convoy: that is what replicas know of it. None: it does not."""
+    for sender, convoy in com.calls._waiting.values():  # all of them: calls are rarely late
+        if any(own.group == group for _, own in convoy.riders):
+            missing, _ = still_missing(sender.invocation, convoy, receipt)
+            return tuple([msgspec.structs.replace(spot, called=str(name)) for spot in missing])
+    return None
 
 
 def _callee(caller: Invocation, call: Call, at: Replica) -> Spot:

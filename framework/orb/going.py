@@ -27,6 +27,7 @@ async def drain(node: "Node") -> None:
         node.member.dispatch.hurry()
     await _part(node)
     node.sessions.draining = True
+    node.sessions.leave_first()
     node.gateway.drain()
     until: float | None = None
     loop = asyncio.get_running_loop()

@@ -11,10 +11,12 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import msgspec
 
+from framework.com.convoy import split
 from framework.com.core import Com
 from framework.com.event import Doubt
 from framework.com.events import Again, Give, Snapshot, Take
@@ -290,7 +292,7 @@ class Handing:
         """What was performed here in an earlier life, and is not in the state that it got from another one: it may
         have been acknowledged, and must not get lost."""
         try:
-            for request in done:
+            for request in chain.from_iterable(map(split, done)):
                 if request.invocation not in self._com.hosts[mine].replies:
                     self._feed(Again(request))
         except OboError as error:

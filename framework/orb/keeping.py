@@ -9,8 +9,10 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from framework.com.events import Completed, Ended
+from framework.com.convoy import told
+from framework.com.events import Completed
 from framework.com.instance import Instance
+from framework.com.telling import Ended
 from framework.com.view import Holding
 from framework.ids import Replica
 from framework.orb.backed.resident import BackedResident
@@ -68,7 +70,9 @@ def _complete(life: "Life", done: Completed) -> None:
         return
     com.hosts[replica].complete(instance, done)
     if life.tracing is not None and done.sid not in com.instances:
-        life.tracing.effect(Ended(done.sid, replica, instance.invocation, done.ok))
+        ended = [Ended(done.sid, replica, instance.invocation, done.ok)]
+        for effect in told(instance, done) if done.rides else ended:
+            life.tracing.effect(effect)
 
 
 def _changed(instance: Instance) -> bool:

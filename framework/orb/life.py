@@ -19,7 +19,6 @@ from framework.com.events import (
     AnyEvent,
     Collect,
     Deliver,
-    Dropped,
     Installed,
     Isolated,
     Out,
@@ -31,6 +30,7 @@ from framework.com.events import (
     Transmit,
     Wake,
 )
+from framework.com.telling import Dropped
 from framework.com.view import View
 from framework.declare import Method, Object
 from framework.errors import BadRequest, Broken, OboError, Unavailable
@@ -38,6 +38,7 @@ from framework.footprint import Footprint
 from framework.ids import TRAN, ObjectName, Replica, node_of, object_of, replica
 from framework.orb import keeping
 from framework.orb.backed.resident import BackedResident
+from framework.orb.convoys import Convoys
 from framework.orb.dispatch import Dispatch
 from framework.orb.durable.journaling import Journaling
 from framework.orb.durable.outcomes import Tran
@@ -85,6 +86,7 @@ class Life:
             for backed in self.backed():
                 backed.may_settle = self.journaling.after_outcomes
         self.spots = Spots(self)
+        self.convoys = Convoys(self)
         self.explainer = Explainer(self.com, node.peers, self.dispatch.since)
         self.handing = Handing(
             self.com,
@@ -234,6 +236,7 @@ class Life:
     def _answer(self, effect: Received, why: str) -> None:
         if effect.client:
             self.node.asker(effect.client).received(effect, why)
+            self.convoys.answered()
         else:
             self.dispatch.received(effect, why)
 
@@ -317,7 +320,7 @@ class Life:
     def waiting(self) -> bool:
         """Does a client of this node wait for an answer?"""
         callers = [c for c in self.com.calls.callers.values() if c.client]
-        return any(call.receipt is not None for c in callers for call in c.calls.values())
+        return bool(self.convoys.clients) or any(call.receipt is not None for c in callers for call in c.calls.values())
 
     def deafen(self) -> None:
         """Nothing goes into the com layer any more."""

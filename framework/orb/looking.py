@@ -25,6 +25,7 @@ from framework.declare.signature import Parameter
 from framework.ids import Node, node_of
 from framework.net.line import Line
 from framework.orb.config import Config
+from framework.orb.facts import calls
 from framework.orb.garbage import memory
 
 if TYPE_CHECKING:
@@ -123,7 +124,8 @@ def status(life: "Life", lines: Mapping[Node, Line]) -> dict[str, Any]:
     com = life.com
     running = Counter(i.sid.replica for i in com.instances.values())
     waiting = ((host, entry) for host in com.hosts.values() for entry in host.order.entries.values() if _waits(entry))
-    performed = {r: s.performed for r, s in life.residents.items()}
+    performed = {r: {"performed": s.performed, "convoys": s.convoys} for r, s in life.residents.items()}
+    nothing = {"performed": 0, "convoys": 0}
     stages = {r: _stages(host) for r, host in com.hosts.items()}
     return {
         "node": com.node,
@@ -134,14 +136,12 @@ def status(life: "Life", lines: Mapping[Node, Line]) -> dict[str, Any]:
         "clock": com.clock,
         "links": {peer: _link(line, com.links.get(peer)) for peer, line in lines.items()},
         "replicas": {
-            r: {**stages[r], "running": running[r], "performed": performed.get(r, 0), **_past(host)}
+            r: {**stages[r], "running": running[r], **performed.get(r, nothing), **_past(host)}
             for r, host in com.hosts.items()
         },
         "waiting": [_why(host, entry) for host, entry in islice(waiting, MOST_WAITING)],
         "waiting_in_all": sum(sum(counts.values()) for counts in stages.values()),
-        "running": [
-            {"replica": i.sid.replica, "call": str(i.invocation)} for i in islice(com.instances.values(), MOST)
-        ],
+        "running": [{"replica": i.sid.replica, "call": calls(i.entry)} for i in islice(com.instances.values(), MOST)],
         "calls": list(islice(_calls(com), MOST)),
         "transactions": _transactions(com, life.now()),
         "process": process(),
@@ -244,7 +244,7 @@ def _why(host: Host, entry: Entry) -> dict[str, str]:
     return {
         "replica": host.replica,
         "request": str(entry.footprint),
-        "call": str(entry.invocation or ""),
+        "call": calls(entry),
         "stage": _stage(entry),
         "why": str(host.order.blockers(entry)),
     }

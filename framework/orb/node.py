@@ -142,6 +142,7 @@ class Node:
     def go(self) -> None:
         """All that came together has been fed."""
         if self.member is not None:
+            self.member.convoys.look()
             self.member.stage.go()
 
     def connected(self, peer: NodeName) -> None:

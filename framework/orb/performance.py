@@ -78,6 +78,7 @@ class Resident:
         self.ending = threading.Lock()  # held while an instance ends that has changed the state
         self.over = False  # the life is: what ends from now on is undone
         self.performed = 0  # in this life
+        self.convoys = 0  # the same, of requests with calls of several clients, or several of one
         self.changes = 0  # requests in the state, also from before this life, without those that only read
         self.history = 0  # which they are, and those that failed: equal numbers, the same requests (in any order)
         self.recent = Recent()

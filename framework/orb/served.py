@@ -96,6 +96,7 @@ class Served:
         finally:
             reader.cancel()
             writer.cancel()
+            self._sessions.leave_first()  # what was read of a packet whose rest was not
             if self._stream is mine:
                 self._stream = None
                 self._going = asyncio.get_running_loop().call_later(KEEP, self._sessions.forget, self)
@@ -184,6 +185,7 @@ class Served:
     def _take(self, message: Hello | Collect | Look | Cancel | Change | Ping) -> None:
         if isinstance(message, Hello):
             raise BadMessage("a second Hello")
+        self._sessions.leave_first()
         try:
             if isinstance(message, Collect):
                 self._collect(message)
@@ -211,7 +213,7 @@ class Served:
         """Most calls to an object with one replica, and most that only read: they are performed here and now."""
         sessions, number = self._sessions, message.number
         life = sessions.host.member
-        if life is None or sessions.draining or number in self._usual:
+        if life is None or sessions.draining or number in self._usual or self.name in life.convoys.clients:
             return False
         self.in_flight.check(self.name, len(self._usual), sessions.limits)
         answer = life.spots.perform(self.name, self.caller.role != "read-only", message)
@@ -246,10 +248,17 @@ class Served:
         if tran is not None:
             submit.tran, submit.votes = self._trans.part(act, tran, naming), tran.votes
         waits = submit.receipt is not None
+        convoys = sessions.host.life.convoys
         if waits:
             submit.deadline = _until(act.timeout)
+            if convoys.takes(message, submit):
+                self._due[number] = submit.deadline
+                self._usual.pop(number, None)
+                self.in_flight.add(number)
+                return
         else:
             self._unanswered.add(number)
+        convoys.flush()  # what this client has sent before leaves before this
         if not self._feed(number, submit):
             self._unanswered.discard(number)
         elif waits:
@@ -259,6 +268,7 @@ class Served:
             self._usual[number] = usual_receipt(submit.parts)
 
     def _decide(self, message: Call, part: Part) -> None:
+        self._sessions.leave_first()
         event = self._trans.decide(message, part, _until(message.act.timeout))
         if self._feed(message.number, event):
             self.in_flight.add(message.number)
@@ -301,7 +311,8 @@ class Served:
         self._due.pop(effect.call, None)
         if early:
             text = f"{self._sessions.host.name}: too few of the replicas that were asked are left for {effect.receipt}"
-            self._say(Refused(effect.call, OutcomeUnknown.__name__, text, True))
+            error = OutcomeUnknown if effect.group is not None else Unavailable  # it has not left
+            self._say(Refused(effect.call, error.__name__, text, True))
             return
         if not effect.complete:  # its deadline has passed; the com layer is busy with this effect
             asyncio.get_running_loop().call_soon(self._cancel, effect.call)

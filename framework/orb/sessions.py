@@ -40,6 +40,11 @@ class Sessions:
         self.draining = False  # and no more calls are taken
         self._clients: dict[str, Served] = {}
 
+    def leave_first(self) -> None:
+        """Calls that wait for others leave before anything else happens to their clients."""
+        if self.host.member is not None:
+            self.host.member.convoys.flush()
+
     def serve_on(self, server: Any) -> None:
         add_SessionServicer_to_server(Acceptor(self), server)
 
@@ -84,6 +89,7 @@ class Sessions:
         if self._clients.get(client.name) is client:
             del self._clients[client.name]
             client.in_flight.clear()
+            self.leave_first()
             try:
                 self.feed(Leave(client.name))
             except BadRequest:

@@ -53,15 +53,15 @@ class Elsewhere(BaseException):
 class Short:
     """A method that looked short. ``ok`` as long as it is."""
 
-    __slots__ = ("_average", "ok")
+    __slots__ = ("average", "ok")
 
     def __init__(self, looks_short: bool) -> None:
         self.ok = looks_short
-        self._average = 0.0
+        self.average = 0.0  # seconds
 
     def took(self, seconds: float) -> None:
-        self._average += (min(seconds, MOST_COUNTED) - self._average) / MEMORY
-        if self._average > LONG or seconds > MUCH_TOO_LONG:
+        self.average += (min(seconds, MOST_COUNTED) - self.average) / MEMORY
+        if self.average > LONG or seconds > MUCH_TOO_LONG:
             self.ok = False
 
 

@@ -58,7 +58,7 @@ class Place:
         self.values: tuple[Any, ...] = ()  # what it is called with; nobody else may hold on to them when it has ended
 
 
-class _Given(Given):
+class Alone(Given):
     """What the method sees. It cannot call others: then a thread performs it, by the usual way."""
 
     @property
@@ -203,7 +203,7 @@ def _glanced(
     place.values = ()
     if resident is None or resident.over:
         return None
-    token = CURRENT.set(_Given(invocation, envelope))
+    token = CURRENT.set(Alone(invocation, envelope))
     try:
         found = resident.store.at_once(place.method.name, values, footprint.keys)
         return None if found is LATER else (True, place.method.pack_result(found))
@@ -231,7 +231,7 @@ def _performed(place: Place, invocation: Invocation, envelope: Envelope) -> tupl
     place.values = ()
     if undo is not None:
         undo.begin()
-    token = CURRENT.set(_Given(invocation, envelope))
+    token = CURRENT.set(Alone(invocation, envelope))
     try:
         return True, place.method.pack_result(place.body(*values))
     except Elsewhere:

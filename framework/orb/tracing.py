@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from framework.com.events import AnyEffect, Ended, Prepared
+from framework.com.events import AnyEffect
+from framework.com.telling import Duplicate, Ended, Prepared, Rode
 from framework.com.view import Directory
-from framework.ids import Node, Replica, Sid
+from framework.ids import Node, Replica
 from framework.trace.digest import digest
 from framework.trace.files import file_name
 from framework.trace.record import Record, line
@@ -27,7 +28,7 @@ class Tracing:
                 old.unlink()
         self._file = (directory_path / file_name(node, life)).open("wb", buffering=0)
         self._put(line(header(node, directory)))
-        self._early: dict[Sid, type[Ended | Prepared]] = {}
+        self._early: set[Ended | Prepared | Rode | Duplicate] = set()
         self._recorder = Recorder(node, directory.view.version, self._write, life)
 
     def _write(self, record: Record) -> None:
@@ -40,13 +41,14 @@ class Tracing:
         while len(data) > (written := self._file.write(data)):
             data = data[written:]
 
-    def early(self, ended: Ended | Prepared) -> None:
+    def early(self, ended: Ended | Prepared | Rode | Duplicate) -> None:
         """An instance has ended and goes to disk: this stands in the trace before it is there, and not once more."""
-        self._early[ended.sid] = type(ended)
+        self._early.add(ended)
         self._recorder.effect(ended, _now())
 
     def effect(self, effect: AnyEffect) -> None:
-        if isinstance(effect, Ended | Prepared) and self._early.pop(effect.sid, None) is type(effect):
+        if isinstance(effect, Ended | Prepared | Rode | Duplicate) and effect in self._early:
+            self._early.discard(effect)
             return
         self._recorder.effect(effect, _now())
 

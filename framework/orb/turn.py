@@ -15,6 +15,7 @@ only when it is held up. A hand-over to a thread costs more than a short method;
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -36,8 +37,9 @@ class Body(Protocol):
     def perform(self) -> None: ...
 
 
-#: So many bodies the loop performs in one go.
+#: So many bodies the loop performs in one go, and so long: one of them may be many calls (riding.py).
 AT_ONCE = 64
+LONGEST = 0.01  # seconds
 
 
 class Turn:
@@ -65,12 +67,13 @@ class Turn:
             if self._held or not self._bodies:
                 return False
             self._held = True
+        until = time.monotonic() + LONGEST
         for _ in range(AT_ONCE):
             if not self._bodies[0].brief:
                 self._workers.run(self._run)
                 return False
             self._bodies.popleft().perform()
-            if self._back or not self._bodies:
+            if self._back or not self._bodies or time.monotonic() > until:
                 break
         with self._mutex:
             go = self._back.popleft() if self._back else None

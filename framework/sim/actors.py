@@ -2,15 +2,28 @@
 
 from collections.abc import Collection
 
-from framework.com.events import Accepted, Collect, Completed, Decide, Deliver, Received, Settle, Stop, Submit
+from framework.com.convoy import split
+from framework.com.events import (
+    Accepted,
+    Collect,
+    Completed,
+    Decide,
+    Deliver,
+    Outgoing,
+    Received,
+    Ride,
+    Settle,
+    Stop,
+    Submit,
+)
 from framework.com.view import OUTCOMES, Placement, tran
 from framework.errors import OboError
 from framework.footprint import Footprint
-from framework.ids import TRAN, Node, Replica, Sid, node_of, object_of, replica
+from framework.ids import TRAN, Invocation, Node, Replica, Sid, node_of, object_of, replica
 from framework.sim.ledger import Ledger
 from framework.sim.node import SimNode
 from framework.sim.performer import Performer, State
-from framework.sim.program import Program
+from framework.sim.program import Program, carried
 from framework.sim.runners import ClientRunner, InstanceRunner
 from framework.sim.world import World
 
@@ -28,10 +41,10 @@ class Actors(Performer):
         self.performed: dict[Sid, str] = {}  # instances that may have to be taken back
         self.clients: dict[str, ClientRunner] = {}
         world.performer = self
-        chance = program.chance("homes")
+        chance, homes = program.chance("homes"), list(world.nodes)[: 2 if program.shape.convoys else None]
         for i in range(program.shape.clients):
             name = f"c{i + 1}"
-            home = chance.choice(list(world.nodes))
+            home = chance.choice(homes)
             client = ClientRunner(world, program, name, home, tuple(program.client(name)))
             self.clients[name] = client
             world.after(chance.uniform(0.0, 10.0), client.go)
@@ -45,12 +58,16 @@ class Actors(Performer):
         if object_of(effect.replica) == TRAN:  # the com layer has performed it
             self.ledgers[effect.replica].commit(str(request.invocation), effect.footprint)
             return
+        if request.riders:
+            self._convoy(node, effect)
+            return
         at = self.program.by_name[object_of(effect.replica)]
-        script = self.program.script(request, at, effect.footprint)
+        footprint = carried(request.args, effect.footprint)
+        script = self.program.script(request, at, footprint)
 
         def change() -> float:
             if script.ok and not runner.stopped:
-                self.ledgers[effect.replica].commit(str(request.invocation), effect.footprint)
+                self.ledgers[effect.replica].commit(str(request.invocation), footprint)
             return script.work
 
         def done() -> None:
@@ -67,6 +84,45 @@ class Actors(Performer):
             node.disk.when_written(effect.replica, runner.go)
         else:
             runner.go()
+
+    def may_travel(self, client: str, call: int, part: Outgoing) -> bool:
+        chance = self.program.chance("together", client, call)
+        at = self.program.by_name[part.object]
+        if chance.random() >= self.program.shape.convoys or part.replicas != at.replicas:
+            return False
+        return not self.program.script_of(Invocation(client, (call,)), part.args, (), at, part.footprint).acts
+
+    def _convoy(self, node: SimNode, effect: Deliver) -> None:
+        """Its calls are performed one after the other; each may raise."""
+        at = self.program.by_name[object_of(effect.replica)]
+        rides: list[tuple[bool, Invocation, Footprint, bool] | None] = []
+        for i, request in enumerate(split(effect.request)):
+            if i in effect.skips:
+                rides.append(None)
+                continue
+            footprint = carried(request.args, effect.footprint)
+            script, output = self.program.script(request, at, footprint), not request.group.no % 2
+            rides.append((script.ok, request.invocation, footprint, output))
+
+        def change() -> float:
+            for ride in rides:
+                if ride is not None and ride[0]:
+                    self.ledgers[effect.replica].commit(str(ride[1]), ride[2])
+            return work
+
+        def done() -> None:
+            self.world.after(work, complete)
+
+        def complete() -> None:
+            if self.running.pop(effect.sid, None) is not None:
+                told = tuple([r and Ride(r[0], b"done" if r[3] else b"", r[3]) for r in rides])
+                ok, nothing = any(r is not None and r.ok for r in told), not any(told)
+                safe = nothing or self._is_safe(node, effect)
+                node.step(Completed(effect.sid, ok, safe=safe, rides=told))
+
+        work = self.program.chance("convoy", effect.request.invocation).uniform(0.0, 3.0)
+        runner = self.running[effect.sid] = InstanceRunner(node, effect.sid, (), change, done)
+        runner.go()
 
     def _complete(self, node: SimNode, effect: Deliver, ok: bool) -> None:
         if self.running.pop(effect.sid, None) is None:
@@ -104,7 +160,9 @@ class Actors(Performer):
         self.clients[client].keep(node, session)
 
     def received(self, node: SimNode, effect: Received) -> None:
-        if effect.client:
+        if effect.client and effect.group is None and self.program.shape.convoys:
+            self.clients[effect.client].refused(effect.call)  # it was to travel with others, and never left
+        elif effect.client:
             self._keep(node, effect.client)
             self.clients[effect.client].answer(effect)
         else:

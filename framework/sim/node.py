@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from framework.com.convoy import performs, split
 from framework.com.core import Com
 from framework.com.event import Decided, Doubt, Resolved
 from framework.com.events import (
@@ -22,7 +23,6 @@ from framework.com.events import (
     Decide,
     Deliver,
     Depart,
-    Ended,
     Evict,
     Give,
     Installed,
@@ -43,11 +43,13 @@ from framework.com.events import (
 from framework.com.handed import Told
 from framework.com.messages import Request
 from framework.com.outsider import Admitted, Outsider
+from framework.com.telling import Ended
 from framework.com.view import Directory, Holding, View
 from framework.com.words import Decision
 from framework.errors import BadRequest, Unavailable
 from framework.ids import Node, Replica, Sid, object_of
 from framework.sim.disk import Disk, Noted, Promise, with_told, within, without
+from framework.sim.gathering import Gathering
 from framework.sim.performer import State
 from framework.trace.files import Trace
 from framework.trace.recorder import Recorder, header
@@ -84,7 +86,10 @@ class SimNode:
         self.leaving = False  # it is about to leave the group in order
         self.held: dict[Replica, Held] = {}
         self.disk = Disk(self)
+        self.gathering = Gathering(self)
         self._begun: dict[Sid, Request] = {}
+        self._convoy: dict[Sid, Sid] = {}  # the convoy of each call of one that is performed
+        self._riding: dict[Sid, Sid] = {}  # the same, of the last calls
         self._done: list[tuple[Replica, Request]] = []  # in this life
         self.traces: list[Trace] = []  # one for each life
         self.recorder: Recorder
@@ -115,7 +120,7 @@ class SimNode:
         self.com = Com(self.name, directory, self.world.timing, holds=[h.holding for h in self.held.values()])
         self.com.member.last = decision or self.com.member.last
         self.view = directory.view
-        self._begun, self._done = {}, []
+        self._begun, self._done, self._riding, self._convoy = {}, [], {}, {}
         self.life = _life(self.view, self.name)
         self.isolated = self.leaving = False
         self._woken.clear()
@@ -143,7 +148,8 @@ class SimNode:
         for replica in self.com.hosts:
             if replica in self.com.unready or (crashed and not self.disk.keeps(replica)):
                 continue  # what it holds from before, if anything, is still the best it has
-            undone = [str(i.invocation) for i in self.com.instances.values() if i.sid.replica == replica]
+            running = [i for i in self.com.instances.values() if i.sid.replica == replica]
+            undone = [str(invocation) for i in running for invocation in performs(i)]
             undone += [str(invocation) for invocation in self.com.trans.held_at(replica)]
             done = [request for at, request in self._done if at == replica]
             part, ticket = self.com.handover.keep(replica), self.recorder.ticket(replica)
@@ -161,6 +167,7 @@ class SimNode:
         """Nothing is left of it but what is on disk, and what is on its way to it is lost."""
         self.outsider = None
         self._inbox.clear()
+        self.gathering.clear()
         self.paused_until = 0.0
         if self.com is not None:
             self._keep(crashed=True)
@@ -171,6 +178,7 @@ class SimNode:
 
     def _die(self) -> None:
         was, self.com = self.com, None
+        self.gathering.clear()
         self.isolated = self.leaving = False
         if was is not None:
             self.world.performer.gone(self)
@@ -187,6 +195,10 @@ class SimNode:
 
     def step(self, event: AnyEvent) -> None:
         """Feed an event, or keep it until the node goes on. Lost if it is not running."""
+        if self.up and not self.gathering.takes(event):
+            self.feed(event)
+
+    def feed(self, event: AnyEvent) -> None:
         if not self.up:
             return
         self._inbox.append(event)
@@ -266,6 +278,8 @@ class SimNode:
         self.recorder.effect(effect, round(world.now, 3))
         if type(effect) is Deliver:
             self._begun[effect.sid] = effect.request
+            if effect.request.riders:
+                self._board(effect)
             world.performer.deliver(self, effect)
         elif type(effect) is Settle:
             world.performer.settle(self, effect)
@@ -296,8 +310,21 @@ class SimNode:
         if effect.committed:
             self._done.append((effect.replica, request))
         assert self.com is not None
-        noted = Noted(effect.replica, effect.sid, str(effect.invocation), self.recorder.ticket(effect.replica))
-        self.disk.note(noted, effect.sid in self.com.hosts[effect.replica].answers.unsafe)
+        sid = self._riding.pop(effect.sid, effect.sid)
+        noted = Noted(effect.replica, sid, str(effect.invocation), self.recorder.ticket(effect.replica))
+        unsafe = self.com.hosts[effect.replica].answers.unsafe
+        self.disk.note(noted, effect.sid in unsafe or self._convoy.get(effect.sid) in unsafe)
+
+    def _board(self, effect: Deliver) -> None:
+        """What it does gets to the disk with the last of its calls."""
+        del self._begun[effect.sid]
+        which = [i for i in range(len(effect.request.riders)) if i not in effect.skips]
+        for i in which:
+            sid = Sid(effect.sid.clock + 1 + i, effect.replica)
+            self._begun[sid] = split(effect.request)[i]
+            self._convoy[sid] = effect.sid
+            if i == which[-1]:
+                self._riding[sid] = effect.sid
 
     def _prepare(self, com: Com, event: Completed) -> None:
         """What a durable replica did for a transaction is written down when it has been performed."""

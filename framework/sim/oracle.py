@@ -25,7 +25,7 @@ from framework.sim import oracle_crash, oracle_stop, oracle_tran, oracle_whole
 from framework.sim.oracle_replay import crashed
 from framework.sim.oracle_states import States
 from framework.sim.oracle_tran import TRAN
-from framework.sim.oracle_views import named
+from framework.sim.oracle_views import Life, named
 from framework.sim.verdict import Group, Performed, Place, Verdict, satisfied
 from framework.trace.files import Trace
 from framework.trace.record import Record
@@ -45,6 +45,7 @@ class Oracle(States):
         self.no_stop = no_stop
         self.ended = ended
         self.bits = 0
+        self.others: dict[Life, int] = {}  # records that say that something else has gone on there
         self.sessions = {}
         self.early: list[
             tuple[Place, int, Group, Group]
@@ -68,6 +69,8 @@ class Oracle(States):
         return verdict
 
     def _apply(self, r: Record) -> None:
+        if r.event not in ("agree", "deliver", "duplicate"):
+            self.others[self.life] = self.others.get(self.life, 0) + 1
         if r.event == "send":
             self._send(r)
         elif r.event == "arrive":
@@ -83,7 +86,7 @@ class Oracle(States):
         elif r.event == "duplicate":
             self._duplicate(r)
         elif r.event == "agree" and r.replica in self.places:
-            self._place_here(r.replica).agreed[r.group] = r.i
+            self._place_here(r.replica).agreed[r.group] = r.i, self.others.get(self.life, 0)
         elif r.event in ("install", "snapshot", "adopt"):
             self._pause(r)
         elif r.event == "state":
@@ -172,8 +175,9 @@ class Oracle(States):
         place.by_invocation[invocation] = instance
         if place.object == TRAN and (found := oracle_tran.outcome(self, place, instance)) is not None:
             self.outcomes.setdefault(*found)
-        since = place.agreed.get(r.group, r.i)
-        if r.i > since + 1:
+        now = self.others.get(self.life, 0)
+        since, then = place.agreed.get(r.group, (r.i, now))
+        if now > then:  # calls that travel together are agreed together, too, and then start
             place.waited.append((instance, since, r.view))
         place.delivered |= self.of_invocation[invocation]
         self.callers[r.sid] = instance

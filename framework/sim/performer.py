@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from framework.com.events import Accepted, Collect, Decide, Deliver, Received, Settle, Stop, Submit
+from framework.com.events import Accepted, Collect, Decide, Deliver, Outgoing, Received, Settle, Stop, Submit
 from framework.errors import BadRequest
 from framework.footprint import Footprint
 from framework.ids import Node, Replica
@@ -29,6 +29,10 @@ class Performer:
     def settle(self, node: "SimNode", effect: Settle) -> None:
         """A transaction is over, or a part of it has failed: keep or take back what an instance did."""
         raise BadRequest(f"{type(self).__name__} cannot take part in transactions")
+
+    def may_travel(self, client: str, call: int, part: Outgoing) -> bool:
+        """May this call of a client travel with others? Then it calls nobody."""
+        return False
 
     def accepted(self, node: "SimNode", effect: Accepted) -> None:
         """A client's call has left; for performers whose clients move between nodes."""

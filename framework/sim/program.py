@@ -17,13 +17,25 @@ from framework.com.events import Outgoing
 from framework.com.messages import Ancestor, Kind, Request, Transmission
 from framework.com.receipt import CREC, DREC, SREC, Receipt, majority, quorum, srec
 from framework.footprint import INTENDS_READ, INTENDS_WRITE, READ, WRITE, Footprint, Keys, Mode, Relation
-from framework.ids import ObjectName, Replica, replica
+from framework.ids import Invocation, ObjectName, Replica, replica
 
 BACK = b"back"  # what is called back calls nobody
 METHODS = ("a", "b", "c", "d")  # four methods each, as in P0 §6
 
 
 _footprints = msgspec.msgpack.Decoder(tuple[Footprint, ...])
+_footprint = msgspec.msgpack.Decoder(Footprint)
+_CARRIES = b"carries"
+
+
+def carrying(footprint: Footprint) -> bytes:
+    """The argument of a call that travels with others: what it touches by itself."""
+    return _CARRIES + msgspec.msgpack.encode(footprint)
+
+
+def carried(args: bytes, footprint: Footprint) -> Footprint:
+    """What a call touches by itself, whatever was said of its request."""
+    return _footprint.decode(args[len(_CARRIES) :]) if args.startswith(_CARRIES) else footprint
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -53,6 +65,7 @@ class Shape(msgspec.Struct, frozen=True):
     transactions: float = 0.0  # share of the acts of clients that are in a transaction; 0: nothing is
     lone: float = 0.0  # with transactions: share of the reads of clients outside of them that go to one replica
     lasting: bool = False  # with transactions: objects may be durable
+    convoys: float = 0.0  # share of the calls of clients that travel with others, where that may be
     votes: float = 0.0  # share of the transactions of clients that are one call, and decided by its parts
 
 
@@ -137,7 +150,23 @@ class Program:
         chance = self.chance("client", name)
         acts = [self._act(chance, 0, ()) for _ in range(self.shape.calls)]
         acts = [msgspec.structs.replace(a, pause=a.pause * self.shape.pace / 2.0) for a in acts]
+        if self.shape.convoys:
+            acts = [self._as_others(self.chance("as others", name, i), act) for i, act in enumerate(acts)]
         return self._grouped(self.chance("transactions", name), acts) if self.shape.transactions else acts
+
+    def _as_others(self, chance: Random, act: Act) -> Act:
+        """Most calls that may travel with others are as those of others: one of two methods of an object, at all its
+        replicas, with one receipt; and some come in a burst."""
+        able = [o for o in self.objects if len(o.replicas) > 1 and len(o.readonly) < len(METHODS)]
+        if not able or act.kind == "oneway" or chance.random() >= 0.8:
+            return act
+        o = able[0] if chance.random() < 0.8 else chance.choice(able)
+        methods = [m for m in METHODS if m not in o.readonly]
+        footprint = self.footprint(chance, o, methods[0] if chance.random() < 0.8 else methods[-1])
+        part = Outgoing(o.name, footprint, msgspec.msgpack.encode(()), o.replicas)
+        receipt = self.chance("receipt", o.name).choice([CREC, majority(len(o.replicas)), majority(len(o.replicas))])
+        pause = act.pause if chance.random() < 0.5 else chance.choice([0.0, 1.0])
+        return Act(act.kind, "mcast", (part,), receipt, pause)
 
     def _grouped(self, chance: Random, acts: list[Act]) -> list[Act]:
         """Some of them in transactions of a few acts each. All its answers are there before a client decides."""
@@ -171,10 +200,14 @@ class Program:
 
     def script(self, request: Request, at: Kindred, footprint: Footprint) -> Script:
         """What the instance that performs this request does."""
-        invocation = request.invocation
-        if request.args == BACK:
+        return self.script_of(request.invocation, request.args, request.chain, at, footprint)
+
+    def script_of(
+        self, invocation: Invocation, args: bytes, above: Sequence[Ancestor], at: Kindred, footprint: Footprint
+    ) -> Script:
+        if args == BACK:
             return Script((), 0.5, True)
-        waiting = _footprints.decode(request.args)
+        waiting = _footprints.decode(args) if not args.startswith(_CARRIES) else ()
         chance = self.chance("call", invocation, at.name)
         acts: list[Act] = []
         depth = len(invocation.path)
@@ -186,7 +219,7 @@ class Program:
             if last:
                 break
         if chance.random() < self.shape.back:
-            chain = request.chain[len(request.chain) - len(waiting) :]
+            chain = above[len(above) - len(waiting) :]
             waiting = waiting[len(waiting) - len(chain) :]  # one that is performed once more has nobody who waits
             back = self._back(chance, at, list(zip(chain, waiting, strict=True)))
             if back is not None:
@@ -255,8 +288,8 @@ class Program:
             return SREC
         return chance.choice([CREC, CREC, DREC, quorum(least), quorum(least // 2 + 1), srec(chance.choice(every))])
 
-    def footprint(self, chance: Random, o: Kindred) -> Footprint:
-        method = chance.choice(METHODS)
+    def footprint(self, chance: Random, o: Kindred, method: str = "") -> Footprint:
+        method = method or chance.choice(METHODS)
         readonly = method in o.readonly
         keys: Keys | None = None
         if method in o.keyed and chance.random() < 0.85:
@@ -310,5 +343,16 @@ def random_shape(seed: str, fixed: dict[str, object], changing: bool = False) ->
             drawn |= {"votes": Random(f"{seed}/votes").choice([0.0, 0.5, 0.9])}
         drawn |= {"lasting": Random(f"{seed}/lasting").random() < 0.4}
         fixed = {name: value for name, value in fixed.items() if name != "transactions"}
+    if fixed.get("convoys"):
+        more = Random(f"{seed}/convoys")
+        drawn |= {
+            "convoys": more.choice([0.7, 1.0]),
+            "clients": more.choice([6, 12, 20]),
+            "wide": more.choice([0.0, 0.2]),
+        }
+        drawn |= {"back": more.choice([0.0, 0.1]), "ucast": more.choice([0.0, 0.2]), "objects": more.randint(1, 3)}
+        drawn |= {"later": more.choice([0.0, 0.2, 0.7]), "oneway": more.choice([0.0, 0.1])}
+        drawn |= {"repeat": more.choice([0.0, 0.2, 0.9]), "readonly": more.choice([0.0, 0.25])}
+        fixed = {name: value for name, value in fixed.items() if name != "convoys"}
     drawn.update(fixed)
     return msgspec.convert(drawn, Shape)

@@ -271,7 +271,7 @@ class ClientRunner(Runner):
             self._look_for_a_home()
             return
         self.homes[call] = (self.home, node.life)
-        at_once = act.kind == "sync" or self.waits_for == call
+        at_once = act.kind == "sync" or self.waits_for == call or self._waits_early(act)
         if at_once:
             self.asked[call] = self.homes[call]
         event: Submit | Decide = Submit(
@@ -291,6 +291,10 @@ class ClientRunner(Runner):
             commit = self.trans.is_good(act)
             event = Decide(self.name, call, event.tran, commit, "", None, event.sessions, event.done)
         node.step(event)
+
+    def _waits_early(self, act: Act) -> bool:
+        """Its receipt goes with it, though the client goes on meanwhile: so calls of one client are under way."""
+        return bool(self.program.shape.convoys) and act.kind == "async" and act.receipt is not None and not act.tran
 
     def _over(self, call: int) -> None:
         """It will never be answered."""
@@ -315,6 +319,12 @@ class ClientRunner(Runner):
 
     def collect(self, call: int, act: Act) -> None:
         assert act.receipt is not None
+        if self._waits_early(act):
+            if call in self.answered:
+                self.received(call)
+            elif not self._there(call):
+                self._look_for_a_home()
+            return
         if self._there(call):
             self.asked[call] = self.homes[call]
             self.world.nodes[self.homes[call][0]].step(Collect(self.name, call, act.receipt))

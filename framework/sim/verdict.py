@@ -134,7 +134,7 @@ class Place:
         self.delivered = 0  # bits of those whose invocation was performed here
         self.states: list[Record] = []
         self.groups: list[Group] = []  # sent to it
-        self.agreed: dict[str, int] = {}  # by group: counter of the record
+        self.agreed: dict[str, tuple[int, int]] = {}  # by group: counter of the record, and of those of other kinds
         self.over: dict[str, Record] = {}  # by group: when it ended, or was found to be a copy
         self.pauses: list[int] = []  # counters of records: a view was installed, a state taken or adopted
         self.waited: list[

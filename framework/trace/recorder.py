@@ -3,22 +3,8 @@
 from collections.abc import Callable, Collection
 from typing import Any
 
-from framework.com.events import (
-    Agreed,
-    AnyEffect,
-    Changing,
-    Deliver,
-    Duplicate,
-    Ended,
-    Installed,
-    Landed,
-    Out,
-    Prepared,
-    Proposed,
-    Received,
-    Sent,
-    Snapshot,
-)
+from framework.com.events import AnyEffect, Deliver, Installed, Out, Received, Snapshot
+from framework.com.telling import Agreed, Changing, Duplicate, Ended, Landed, Prepared, Proposed, Rode, Sent
 from framework.com.view import Directory, View
 from framework.ids import Node, Replica
 from framework.trace.record import Header, Placed, Record
@@ -61,6 +47,8 @@ class Recorder:
             self.view = effect.view.version
         if type(effect) is Received and effect.group is None:
             return  # it never left its node: no message of the group
+        if type(effect) is Deliver and effect.request.riders:
+            return  # of a convoy each call is told by itself
         make = _MAKERS.get(type(effect))
         if make is not None:
             self.write(now, **make(effect))
@@ -137,6 +125,21 @@ def _deliver(e: Deliver) -> dict[str, Any]:
     }
 
 
+def _rode(e: Rode) -> dict[str, Any]:
+    """Equal cids mean compatible: it has one of its own."""
+    return {
+        "event": "deliver",
+        "replica": e.replica,
+        "group": str(e.rider.group),
+        "invocation": str(e.rider.invocation),
+        "sid": str(e.sid),
+        "cid": str(e.sid),
+        "footprint": e.footprint,
+        "stamp": str(e.stamp),
+        "way": e.way,
+    }
+
+
 def _duplicate(e: Duplicate) -> dict[str, Any]:
     return {"event": "duplicate", "replica": e.replica, "group": str(e.group), "invocation": str(e.invocation)}
 
@@ -197,6 +200,7 @@ _MAKERS: dict[type[Any], Callable[[Any], dict[str, Any]]] = {
     Deliver: _deliver,
     Duplicate: _duplicate,
     Ended: _ended,
+    Rode: _rode,
     Prepared: _prepared,
     Received: _received,
     Changing: _changing,

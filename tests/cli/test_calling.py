@@ -154,7 +154,15 @@ def test_status_again_and_again_until_interrupted(node):
 
 
 def test_status_of_a_busy_cluster_fits_the_width():
-    stages = {"announced": 1, "held": 2, "proposed": 3, "agreed": 4, "running": 5, "performed": 123456789}
+    stages = {
+        "announced": 1,
+        "held": 2,
+        "proposed": 3,
+        "agreed": 4,
+        "running": 5,
+        "performed": 123456789,
+        "convoys": 12345678,
+    }
     wait = {
         "replica": "warehouse@node1",
         "request": "transfer([bold]:w, b:w)",

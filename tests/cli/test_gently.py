@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 import threading
+import time
+from contextlib import suppress
 
 import pytest
 
@@ -79,3 +81,29 @@ os._exit(0)
 """
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert told.stdout.split() == ["True"]
+
+
+def policies(pid: int) -> set[int]:
+    found = set()
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with suppress(ProcessLookupError):  # it has ended
+            found.add(os.sched_getscheduler(int(thread)))
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no schedule of their own here")
+@pytest.mark.parametrize(("schedule", "policy"), [("", "SCHED_BATCH"), ('schedule = "normal"', "SCHED_OTHER")])
+def test_a_node_is_scheduled_as_its_configuration_says(tmp_path, ports, schedule, policy):
+    """With all its threads, from its start on."""
+    (port,) = ports(1)
+    (tmp_path / "cluster.toml").write_text(f'[nodes]\nn1 = "127.0.0.1:{port}"\n[serve]\n{schedule}\n')
+    words = [sys.executable, "-m", "framework.cli.main", "serve", "--node", "n1", "--config", "cluster.toml"]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as node:
+        try:
+            assert node.stdout is not None and "n1 is ready" in node.stdout.readline()
+            expected, until = {getattr(os, policy)}, time.monotonic() + 20
+            while policies(node.pid) != expected and time.monotonic() < until:
+                time.sleep(0.1)  # the thread that imported gently takes its last step when there is time
+            assert policies(node.pid) == expected and len(os.listdir(f"/proc/{node.pid}/task")) > 1
+        finally:
+            node.terminate()

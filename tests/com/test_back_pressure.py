@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framework.com.events import Collect, Deliver, Outgoing, Received, Sent, Submit, Writable
+from framework.com.events import Collect, Deliver, Outgoing, Received, Submit, Writable
 from framework.com.limits import Limits
 from framework.com.link import Timing
 from framework.com.receipt import CREC
+from framework.com.telling import Sent
 from framework.errors import ResourceExhausted, Unavailable
 from framework.footprint import Footprint
 from framework.ids import Node, ObjectName, Replica

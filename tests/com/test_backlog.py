@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from framework.com.events import Collect, Leave, Sent, Submit
+from framework.com.events import Collect, Leave, Submit
 from framework.com.limits import Limits
 from framework.com.receipt import CREC, DREC, SREC, quorum
+from framework.com.telling import Sent
 from framework.errors import BadRequest
 from tests.paper.stage import Client, Stage
 

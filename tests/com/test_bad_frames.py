@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from framework.com.core import Com
-from framework.com.events import Arrived, Dropped, Landed, Transmit, Wake
+from framework.com.events import Arrived, Transmit, Wake
 from framework.com.messages import (
     Ancestor,
     Announce,
@@ -30,6 +30,7 @@ from framework.com.messages import (
     decode,
     encode,
 )
+from framework.com.telling import Dropped, Landed
 from framework.errors import BadMessage
 from framework.footprint import Footprint
 from framework.ids import GroupId, Invocation, Node, ObjectName, Replica

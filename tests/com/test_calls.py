@@ -4,9 +4,10 @@ import pytest
 
 from framework.com.caller import Caller
 from framework.com.context import Known
-from framework.com.events import Leave, Received, Sent, Tick
+from framework.com.events import Leave, Received, Tick
 from framework.com.messages import Dest, Response
 from framework.com.receipt import CREC, DREC, SREC
+from framework.com.telling import Sent
 from framework.ids import GroupId, Invocation, Node, Replica, Sid
 from tests.paper.stage import Stage
 

@@ -60,7 +60,7 @@ def test_a_state_comes(monkeypatch: pytest.MonkeyPatch, performed: float) -> Non
 
     monkeypatch.setattr(Past, "is_delivered", counted)
     monkeypatch.setattr(Order, "_advance", advanced)
-    order.take_over(lambda invocation: invocation.path[0] <= count * performed)
+    order.take_over(lambda request: request.invocation.path[0] <= count * performed)
     order.open()
     while order.late.is_behind():
         order.catch_up()

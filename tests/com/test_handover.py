@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from framework.com import late
-from framework.com.events import Deliver, Duplicate, Evict, Give, Snapshot, Take
+from framework.com.events import Deliver, Evict, Give, Snapshot, Take
 from framework.com.messages import Frame
 from framework.com.receipt import CREC, SREC
+from framework.com.telling import Duplicate
 from framework.com.words import Accept, Decided
 from framework.errors import BadMessage, BadRequest, Unavailable
 from framework.ids import Node, Replica

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framework.com.events import Arrived, Depart, Dropped, Evict, Isolated, Out, Transmit
+from framework.com.events import Arrived, Depart, Evict, Isolated, Out, Transmit
 from framework.com.link import Timing
 from framework.com.member import KEPT
 from framework.com.messages import Frame, encode
+from framework.com.telling import Dropped
 from framework.com.view import View
 from framework.com.words import (
     NONE,
@@ -266,6 +267,23 @@ def test_a_new_incarnation_ends_the_old_life() -> None:
     (view,) = council.views(N1)
     assert view.members == FIVE and view.life(N5) == 2 and view.incarnation(N5) == 2
     assert council.com[N1].links[N5].theirs == 2
+
+
+def test_who_wants_to_leave_stays_until_enough_are_left() -> None:
+    """n2 has crashed, and the two others are about to leave: without each other neither of them could let it in again,
+    and then nobody ever decided anything (A8)."""
+    council = Council((N1, N2, N3))
+    del council.com[N2]
+    for node in (N1, N3):
+        council.step(node, Depart())
+    for _ in range(4):
+        for node in (N1, N3):
+            council.step(node, Arrived(N2, encode(Hello(N2, 2))))
+        council.tick(later=LATE)
+        council.run()
+    first = council.views(N1)[0]
+    assert (first.members, first.life(N2)) == ((N1, N2, N3), 2)
+    assert council.views(N3)[0] == first
 
 
 def test_an_outsider_that_is_not_heard_any_more_is_forgotten() -> None:

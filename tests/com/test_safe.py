@@ -6,24 +6,12 @@ import msgspec
 import pytest
 
 from framework.com.core import Com
-from framework.com.events import (
-    Completed,
-    Deliver,
-    Ended,
-    Evict,
-    Give,
-    Safe,
-    Snapshot,
-    Stop,
-    Submit,
-    Take,
-    Transmit,
-    Writable,
-)
+from framework.com.events import Completed, Deliver, Evict, Give, Safe, Snapshot, Stop, Submit, Take, Transmit, Writable
 from framework.com.handed import Part
 from framework.com.messages import Cancel as CancelMessage
 from framework.com.messages import Response, decode
 from framework.com.receipt import CREC, SREC, quorum
+from framework.com.telling import Ended
 from framework.errors import BadRequest
 from framework.ids import Invocation, Node, Replica, Sid
 from framework.trace.still_open import open_calls

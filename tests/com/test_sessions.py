@@ -2,10 +2,11 @@
 
 import pytest
 
-from framework.com.events import Accepted, Received, Sent
+from framework.com.events import Accepted, Received
 from framework.com.limits import Limits
 from framework.com.messages import Request
 from framework.com.receipt import CREC, SREC
+from framework.com.telling import Sent
 from tests.paper.stage import Client, Stage
 
 

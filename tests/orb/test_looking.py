@@ -43,6 +43,7 @@ def test_status_says_what_waits_and_why(play):
             "agreed": 2,
             "running": 1,
             "performed": 0,
+            "convoys": 0,
             "begun": 1,
             "waited": 0,
             "kept": 1,

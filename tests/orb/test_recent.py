@@ -30,6 +30,21 @@ def test_the_last_ones_in_their_order() -> None:
     assert len(found._chunks) <= REQUESTS // TOGETHER + 3 and all(not c.plain for c in list(found._chunks)[:-1])
 
 
+def test_only_as_many_are_unpacked_as_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A head on disk has a thousand of them; with all unpacked for that the loop stood still for 0.1 s and more."""
+    found = Recent()
+    made = [request(n) for n in range(1, 20 * TOGETHER + 7)]
+    for one in made:
+        found.add(one, 0.0)
+    unpacked: list[int] = []
+    real = recent.Chunk.requests
+    monkeypatch.setattr(recent.Chunk, "requests", lambda chunk: unpacked.append(chunk.count) or real(chunk))
+    for most in (1, TOGETHER, TOGETHER + 3, 5 * TOGETHER):
+        unpacked.clear()
+        assert found.requests(most) == tuple(made[-most:])
+        assert sum(unpacked) < most + 2 * TOGETHER
+
+
 def test_with_some_that_were_performed_on_the_spot() -> None:
     found, sid, wanted = Recent(), Sid(2, AT), []
     for n in range(1, 3 * TOGETHER):

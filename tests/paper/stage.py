@@ -32,7 +32,6 @@ from framework.com.events import (
     Outgoing,
     Received,
     Safe,
-    Sent,
     Session,
     Settle,
     Submit,
@@ -45,6 +44,7 @@ from framework.com.limits import Limits
 from framework.com.link import Timing
 from framework.com.messages import AnyMessage, Kind, Request, Transmission, WireContext, decode
 from framework.com.receipt import Receipt
+from framework.com.telling import Sent
 from framework.com.view import Directory, Placement, View, tran
 from framework.footprint import WRITE, Footprint, Keys, Relation
 from framework.ids import TRAN, Invocation, Node, ObjectName, Replica, Sid, object_of, replica

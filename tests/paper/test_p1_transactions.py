@@ -2,8 +2,9 @@
 
 import pytest
 
-from framework.com.events import Begin, Decide, Ended, Prepared, Received
+from framework.com.events import Begin, Decide, Received
 from framework.com.receipt import CREC, SREC
+from framework.com.telling import Ended, Prepared
 from framework.errors import BadRequest
 from framework.ids import Invocation
 

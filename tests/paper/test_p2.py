@@ -9,8 +9,9 @@ from random import Random
 
 import pytest
 
-from framework.com.events import Changing, Installed, Out
+from framework.com.events import Installed, Out
 from framework.com.receipt import CREC, quorum
+from framework.com.telling import Changing
 from framework.com.words import Accept, Accepted, Decided, Decision, Excluded, Hello, Prepare, Promise
 from framework.errors import BadRequest
 from framework.ids import Node, Replica

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from framework.com.events import Dropped
 from framework.com.messages import Proposal, Response
+from framework.com.telling import Dropped
 from framework.declare import declaration
 from framework.footprint import Footprint, Relation
 from framework.ids import GroupId, Replica, Sid

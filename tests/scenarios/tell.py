@@ -2,20 +2,7 @@
 
 from typing import Any
 
-from framework.com.events import (
-    Accepted,
-    Agreed,
-    Deliver,
-    Dropped,
-    Duplicate,
-    Ended,
-    Landed,
-    Proposed,
-    Received,
-    Sent,
-    Transmit,
-    Wake,
-)
+from framework.com.events import Accepted, Deliver, Received, Transmit, Wake
 from framework.com.messages import (
     Announce,
     Delivered,
@@ -30,6 +17,7 @@ from framework.com.messages import (
     Response,
     WireContext,
 )
+from framework.com.telling import Agreed, Dropped, Duplicate, Ended, Landed, Proposed, Sent
 from framework.ids import Node
 
 

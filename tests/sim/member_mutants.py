@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 
 from framework.com import flush
+from framework.com.entry import Entry
 from framework.com.handover import Handover
 from framework.com.kept import Kept
 from framework.com.member import Membership
-from framework.com.order import Order
 from framework.com.view import View
 
 from .mutants import Mutant
@@ -45,7 +45,7 @@ MEMBER_MUTANTS: dict[str, Mutant] = {
     "requests of the departed are not shared": (flush, "union", _without_requests),
     "anybody decides alone": (View, "majority", property(lambda self: 1)),
     "frames of a later view are used at once": (Membership, "keeps", _used_at_once),
-    "delivered before all know its stamp": (Order, "_all_know", _at_once),
+    "delivered before all know its stamp": (Entry, "all_know", _at_once),
     "the state is given while earlier requests are under way": (Handover, "_no_earlier", _at_once),
     "the state is given while something changes it": (Handover, "_is_still", _at_once),
     "who is left out is listened to until the end": (Membership, "_freeze", _none),

@@ -70,7 +70,7 @@ def _brought_nothing(self: Instance, request: Any) -> tuple[Any, Any]:
 
 def _first_reader_wins(self: Relation, f: Any) -> Any:
     """Read and write locks on different keys of one call: only the first key counts."""
-    return self._places(f)[:1], self._meets(f)[:2]
+    return self.places(f)[:1], self._meets(f)[:2]
 
 
 def _alike_by_destinations(self: Order, before: Any, after: Any) -> bool:

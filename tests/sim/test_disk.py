@@ -58,7 +58,7 @@ def test_nothing_that_anybody_was_told_of_is_lost(monkeypatch: pytest.MonkeyPatc
 def _told_at_once(self: Answers, instance: Any, event: Any, real: Any = Answers.over) -> None:
     real(self, instance, event)
     if not event.safe:
-        self._tell(instance.entry, instance.reply)
+        self._tell(instance.entry, instance.reply, instance.rides)
 
 
 def _reads_at_once(self: Actors, node: Any, effect: Any, real: Any = Actors._is_safe) -> bool:

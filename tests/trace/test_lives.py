@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from framework.com.events import AnyEffect, Changing, Installed, Isolated, Out, Snapshot
+from framework.com.events import AnyEffect, Installed, Isolated, Out, Snapshot
+from framework.com.telling import Changing
 from framework.com.view import Directory, Placement, View
 from framework.errors import BadTrace
 from framework.footprint import Relation

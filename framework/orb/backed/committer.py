@@ -69,7 +69,7 @@ class Committer:
         self._idle = False
         self._stopping = False
         self.commits = 0
-        self.batched = 0
+        self.batched = 0  # calls in all of them
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -165,7 +165,7 @@ class Committer:
         entries, self._entries, self._noted = self._entries, [], 0
         self._target.commit(entries)
         self.commits += 1
-        self.batched += len(done)
+        self.batched += sum([work.calls for work in done])
         self._stage.on_loop(lambda: self._safe(done))
 
     def _take(self, most: int) -> list[Work]:

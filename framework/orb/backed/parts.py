@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 class Settling:
     """A transaction is over for these parts of it, in the order in which they were performed."""
 
+    calls = 1
+
     def __init__(self, resident: "BackedResident", parts: Sequence[Writing], commit: bool) -> None:
         self.resident = resident
         self.parts = parts

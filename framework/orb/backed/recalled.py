@@ -16,6 +16,7 @@ from framework.declare import Backed, declaration, performing
 from framework.errors import BadRequest, Broken, Unavailable
 from framework.ids import Invocation, Replica, object_of
 from framework.orb.durable.entries import Entry, Head, Settled, decode, encode, record
+from framework.orb.durable.noting import entries_of
 from framework.orb.durable.restore import part_with
 from framework.orb.given import Given
 from framework.orb.held import Held
@@ -67,7 +68,8 @@ def recalled(replica: Replica, target: Backed, version: int) -> Held | None:
         target.set_state(())  # half of a state is none
         return None
     head = decode(found.head, Head, f"what the store of {replica} says of its state")
-    notes = [record(data, f"an entry in the store of {replica}") for data in found.entries]
+    read = [record(data, f"an entry in the store of {replica}") for data in found.entries]
+    notes = [one for note in read for one in (entries_of(note) if isinstance(note, Entry) else [note])]
     store = _Store(replica, target, head, version, InStore(target))
     committed = {n.tran for n in notes if isinstance(n, Settled) and n.commit}
     due = [e for e in _open(notes) if e.tran in committed]

@@ -6,6 +6,7 @@ own transaction has changed the object reads in the committer's thread, where th
 """
 
 import asyncio
+import random
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -18,12 +19,13 @@ from framework.ids import Invocation, Replica, Sid
 from framework.orb.backed.committer import Committer, Moment, Work
 from framework.orb.backed.committer import Head as HeadWork
 from framework.orb.backed.parts import Settling
-from framework.orb.backed.writing import Writing
+from framework.orb.backed.writing import Convoy, Writing
 from framework.orb.durable.entries import Head, Settled, encode
 from framework.orb.durable.noting import entry_of
 from framework.orb.messages import Envelope
 from framework.orb.moving.captures import Capture
 from framework.orb.performance import Instance, Performance, Resident
+from framework.orb.recent import HEAD
 from framework.orb.stage import Stage
 from framework.orb.tracing import Tracing
 from framework.orb.turn import Lane, Turn
@@ -55,6 +57,7 @@ class BackedResident(Resident):
         #: store: until then nothing more is committed there.
         self.may_settle: Callable[[Callable[[], None]], None] = _at_once
         self._entries = self._bytes = 0  # since the last head
+        self._share = 1.0  # of what is allowed of them, this time
         self._closing = False  # for a head
 
     def begin(
@@ -79,6 +82,9 @@ class BackedResident(Resident):
         if method.readonly and not self._has_changed(effect.tran):
             return _Reader(stage, self, effect, method, envelope)
         return Writing(self, effect, method, envelope, stage.loop.time())
+
+    def convoy(self, stage: Stage, effect: Deliver, method: Method, envelopes: Sequence[Envelope]) -> Instance:
+        return Convoy(self, effect, method, envelopes, stage.loop.time())
 
     def hold(self, reader: "_Reader") -> bool:
         """True: it is started when what it must see is committed."""
@@ -110,7 +116,7 @@ class BackedResident(Resident):
         self._note(entries)
 
     def _places(self, writing: Writing) -> tuple[str, ...]:
-        return self._relation.slots(writing.effect.footprint)[0]
+        return self._relation.places(writing.effect.footprint)
 
     def _follow(self, work: Work, places: tuple[str, ...]) -> None:
         """Who reads there waits until this is committed. What is settled is followed when it enters, and another work
@@ -164,8 +170,9 @@ class BackedResident(Resident):
             self._closing = True
             self._dispatch.when_quiet(self.replica, self._renew)
 
-    def _is_much(self, times: int) -> bool:
+    def _is_much(self, times: float) -> bool:
         """To begin the notes anew, what is held must end, and others wait for that: it is put off for a while."""
+        times *= self._share
         return self._entries > times * RECORDS or self._bytes > times * BYTES
 
     def _let_read(self, safe: set[Work]) -> None:
@@ -215,7 +222,9 @@ class BackedResident(Resident):
         """The state is what it is now, and the com layer knows this of it. What is performed from here on comes after
         it in the store, too."""
         self._entries = self._bytes = 0
-        head = Head(self._com.view, self.changes, part, ticket, self.recent.requests()[-1000:])
+        # Replicas have the same entries: if all of them did this at once nobody would have a majority meanwhile.
+        self._share = random.uniform(0.6, 1.0)
+        head = Head(self._com.view, self.changes, part, ticket, self.recent.requests(HEAD))
         self.committer.enter(HeadWork(encode(head), done))
 
     def adopt(self, chunks: Iterable[bytes]) -> None:

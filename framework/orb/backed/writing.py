@@ -2,9 +2,11 @@
 transaction has changed."""
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from framework.com.events import Completed, Deliver, Received
+from framework.com import made
+from framework.com.events import Completed, Deliver, Received, Ride
 from framework.declare import Method, performing
 from framework.errors import BadRequest, Broken
 from framework.orb.blocked import Watched
@@ -25,6 +27,7 @@ class Writing(Given):
     watched: Watched | None = None
     noted: Entry | None = None
     seen: tuple[Seen, ...] = ()  # it calls nobody
+    calls = 1
 
     def __init__(
         self, resident: "BackedResident", effect: Deliver, method: Method, envelope: Envelope, began: float
@@ -84,3 +87,46 @@ class Writing(Given):
     @property
     def orb(self) -> Any:
         raise BadRequest(f"{self.method.where}: a backed object calls no other objects")
+
+
+class Convoy(Writing):
+    """The calls of a convoy (framework.com.convoy), one after the other. Each takes back its own effect if it fails."""
+
+    def __init__(
+        self,
+        resident: "BackedResident",
+        effect: Deliver,
+        method: Method,
+        envelopes: Sequence[Envelope],
+        began: float,
+    ) -> None:
+        super().__init__(resident, effect, method, envelopes[0], began)
+        self._envelopes = envelopes
+        self.calls = len(envelopes)
+
+    def perform(self) -> Completed:
+        effect, method, skips = self.effect, self.method, self.effect.skips
+        body = getattr(self.resident.object, method.name)
+        rides: list[Ride | None] = []
+        for i, (rider, envelope) in enumerate(zip(effect.request.riders, self._envelopes, strict=True)):
+            if skips and i in skips:
+                rides.append(None)
+                continue
+            try:
+                values = method.unpack(envelope.args)
+                with performing(_Given(rider.invocation, envelope)):
+                    packed = method.pack_result(body(*values))
+            except Broken:
+                raise
+            except Exception as error:
+                rides.append(made.ride(False, failure(error), False))
+            else:
+                rides.append(made.ride(True, packed, method.returns_value))
+        ok = any(ride is not None and ride.ok for ride in rides)
+        return Completed(effect.sid, ok, safe=False, rides=tuple(rides))
+
+
+class _Given(Given):
+    @property
+    def orb(self) -> Any:
+        raise BadRequest("a backed object calls no other objects")

@@ -22,6 +22,7 @@ from framework.orb.durable.entries import Entry, Head, Settled, encode
 from framework.orb.durable.noting import entry_of, outcome_of, settled_of
 from framework.orb.moving import capture
 from framework.orb.performance import Instance, Resident
+from framework.orb.recent import HEAD
 from framework.orb.tracing import Tracing
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ class Journaling:
             log.info("%s: a snapshot after %d records", replica, position)
 
     def _head(self, resident: Resident, part: bytes, ticket: str) -> Head:
-        return Head(self._com.view, resident.changes, part, ticket, resident.recent.requests()[-1000:])
+        return Head(self._com.view, resident.changes, part, ticket, resident.recent.requests(HEAD))
 
     # states that are taken
 

@@ -7,6 +7,7 @@ import msgspec
 
 from framework import declaration
 from framework.orb.durable.entries import Entry, decode
+from framework.orb.durable.noting import entries_of
 from framework.orb.messages import open_envelope
 from framework.orb.outcome import Failure
 from objects.sql import Database
@@ -37,11 +38,11 @@ class Performed(NamedTuple):
 
 def performed(notes: Sequence[bytes]) -> list[Performed]:
     """Calls that were judged too early were not performed: they come again."""
-    return [one for one in map(_read, notes) if one.error != "Outdated"]
+    entries = [one for note in notes for one in entries_of(decode(note, Entry, "a note"))]
+    return [one for one in map(_read, entries) if one.error != "Outdated"]
 
 
-def _read(note: bytes) -> Performed:
-    entry = decode(note, Entry, "a note")
+def _read(entry: Entry) -> Performed:
     request = entry.request
     method = declaration(Database).method(request.parts[0].footprint.method)
     values = method.unpack(open_envelope(request.args).args)
