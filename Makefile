@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-compose check compiled proto sim bench bench-rpc bench-sql fig9 clean
+.PHONY: help setup demo test test-all test-spark test-compose check compiled proto sim bench bench-rpc bench-sql fig9 clean
 
 help:          ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -22,9 +22,11 @@ setup: $(READY)  ## make .venv with all that tests and demo need
 demo: $(READY)   ## a bank on three nodes: clients move money, a node is killed and comes back
 	$(BIN)/obo demo
 
-test: $(READY)   ## all tests
-	$(BIN)/python -m pytest -n auto --ignore tests/analytics tests
-	$(BIN)/python -m pytest tests/analytics  # one Spark session, which has all cores
+test: $(READY)   ## the tests that each change must pass
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m 'not full' tests
+
+test-all: $(READY)  ## every test, also soaks and all mutants: before a release
+	$(BIN)/python -m pytest -n auto --dist loadgroup tests
 
 test-spark: $(READY)  ## obo analyze and spark-submit on a real master with two workers on loopback
 	OBO_TEST_CLUSTER=1 $(BIN)/python -m pytest -v -p no:xdist tests/analytics/test_cluster.py

@@ -8,6 +8,8 @@ import threading
 
 import pytest
 
+from tests.tiers import commit_number, keep_together, mark_those_that_rest
+
 # as framework.net does it, for tests that import gRPC first: else it meddles with forks (docs/state.md)
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
@@ -15,6 +17,12 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 # those that tests start would hear Ctrl-C.
 if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)  # before ``-m`` chooses by marks
+def pytest_collection_modifyitems(items):
+    mark_those_that_rest(items, commit_number())
+    keep_together(items)
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
-"""One Spark session for all tests of this room: it takes ten seconds to start. `make test` runs them by
-themselves: on several workers each would start one."""
+"""One Spark session for all tests of this room: it takes ten seconds to start. They are one group, which one worker
+of pytest-xdist runs: else each worker would start a session."""
 
 import shutil
 

@@ -70,6 +70,7 @@ def test_worlds_have_convoys_of_one_client_and_of_several(monkeypatch: pytest.Mo
     assert all(seen[kind] for kind in ("of several", "of one", "conflicting", "compatible", "with copies")), seen
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("name", CONVOYS)
 def test_a_rule_of_convoys_that_is_switched_off_is_caught(name: str) -> None:
     """At a seed at which nothing is wrong with the rule on."""

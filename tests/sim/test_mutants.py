@@ -22,6 +22,7 @@ def caught_at(seeds: int, shape: dict[str, object]) -> tuple[int, str] | None:
     return None
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_rule_that_is_switched_off_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, attribute, replacement = MUTANTS[name]

@@ -1,0 +1,48 @@
+"""Decide which tests each tier runs.
+
+``make test`` runs every test without the mark ``full``; ``make test-all`` runs all of them. A test marked
+``rotating(share)`` is one of many of a kind, such as one mutant of the protocol: ``make test`` runs each
+``share``-th of them, beginning with another one at each commit, so that every one runs within ``share`` commits.
+"""
+
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def commit_number() -> int:
+    """Return how many commits lead to this one; 0 in a tree without history."""
+    try:
+        done = subprocess.run(
+            ["git", "rev-list", "--count", "--first-parent", "HEAD"], cwd=HERE, capture_output=True, text=True
+        )
+    except OSError:
+        return 0
+    return int(done.stdout) if done.returncode == 0 else 0
+
+
+def mark_those_that_rest(items: list[pytest.Item], turn: int) -> None:
+    """Give the mark ``full`` to each rotating test whose turn it is not."""
+    kinds: defaultdict[str, int] = defaultdict(int)
+    for item in items:
+        mark = item.get_closest_marker("rotating")
+        if mark is None:
+            continue
+        (share,) = mark.args
+        kind = item.nodeid.split("[")[0]
+        if kinds[kind] % share != turn % share:
+            item.add_marker(pytest.mark.full)
+        kinds[kind] += 1
+
+
+def keep_together(items: list[pytest.Item]) -> None:
+    """Let one worker of pytest-xdist run the tests that share a Spark session, or the clusters of a module."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+        elif HERE / "cluster" in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
