@@ -7,10 +7,10 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-spark test-compose check compiled proto sim bench bench-rpc bench-sql fig9 clean
+.PHONY: help setup demo test test-all test-stress test-spark test-compose check compiled proto sim bench bench-rpc bench-sql fig9 clean
 
 help:          ## show this list
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -27,6 +27,10 @@ test: $(READY)   ## the tests that each change must pass
 
 test-all: $(READY)  ## every test, also soaks and all mutants: before a release
 	$(BIN)/python -m pytest -n auto --dist loadgroup tests
+
+test-stress: $(READY)  ## the tests with real processes, dense, to find flakes: ROUNDS=3 MINUTES=.. COPIES=1 SEED=.. TESTS="paths, -k expression"
+	$(BIN)/python -m tests.stress --rounds $(or $(ROUNDS),3) --minutes $(or $(MINUTES),0) --copies $(or $(COPIES),1) \
+		--seed $(or $(SEED),0) -- $(TESTS)
 
 test-spark: $(READY)  ## obo analyze and spark-submit on a real master with two workers on loopback
 	OBO_TEST_CLUSTER=1 $(BIN)/python -m pytest -v -p no:xdist tests/analytics/test_cluster.py
