@@ -8,10 +8,20 @@
 import subprocess
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 HERE = Path(__file__).parent
+
+
+def worlds(few: int, many: int, first: int = 0) -> list[Any]:
+    """Return ranges of seeds as parameters: each tier runs the ``few`` first, the full one all ``many``."""
+    rest = range(first + few, first + many)
+    return [
+        pytest.param(range(first, first + few), id=f"{first}-{first + few - 1}"),
+        pytest.param(rest, id=f"{rest[0]}-{rest[-1]}", marks=pytest.mark.full),
+    ]
 
 
 def commit_number() -> int:
@@ -42,7 +52,7 @@ def mark_those_that_rest(items: list[pytest.Item], turn: int) -> None:
 def keep_together(items: list[pytest.Item]) -> None:
     """Let one worker of pytest-xdist run the tests that share a Spark session, or the clusters of a module."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        if HERE / "analytics" in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif HERE / "cluster" in item.path.parents:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))

@@ -9,6 +9,7 @@ import pytest
 from framework.com import convoy
 from framework.errors import OboError
 from framework.sim.run import Level, Options, run
+from tests.tiers import worlds
 
 from .convoy_mutants import BUSY, CONVOYS, FOCUS
 
@@ -38,12 +39,13 @@ def fault(seed: int, shape: dict[str, object], level: Level) -> str:
     return str(violations[0]) if violations else ""
 
 
+@pytest.mark.parametrize("seeds", worlds(6, 60))
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("transactions", [False, True])
-def test_seeds_without_a_violation(level: Level, transactions: bool) -> None:
+def test_seeds_without_a_violation(level: Level, transactions: bool, seeds: range) -> None:
     shape: dict[str, object] = {"convoys": True, **({"transactions": True} if transactions else {})}
     words = "--convoys --transactions" if transactions else "--convoys"
-    for seed in range(30):
+    for seed in seeds:
         assert fault(seed, shape, level) == "", f"obo sim --seed {seed} {words} --faults {level}"
 
 
@@ -65,9 +67,12 @@ def test_worlds_have_convoys_of_one_client_and_of_several(monkeypatch: pytest.Mo
         return out
 
     monkeypatch.setattr(convoy, "board", noted)
+    kinds = ("of several", "of one", "conflicting", "compatible", "with copies")
     for seed in range(30):
         assert fault(seed, {"convoys": True}, "all") == ""
-    assert all(seen[kind] for kind in ("of several", "of one", "conflicting", "compatible", "with copies")), seen
+        if all(seen[kind] for kind in kinds):
+            return
+    pytest.fail(f"30 seeds have only {seen}")
 
 
 @pytest.mark.rotating(4)

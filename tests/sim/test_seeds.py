@@ -6,6 +6,7 @@ from framework.com import late
 from framework.com.order import Order
 from framework.sim.run import Options, run
 from framework.sim.world import Faults
+from tests.tiers import worlds
 
 FOUND = [
     (
@@ -74,9 +75,10 @@ def test_a_fault_that_was_found_under_heavy_faults(
     assert run(seed, Options(shape=shape)).verdict.violations == []
 
 
-def test_many_seeds_without_a_violation() -> None:
-    """A smaller range than ``make sim`` runs, for every change."""
-    for seed in range(250):
+@pytest.mark.parametrize("seeds", worlds(150, 500))
+def test_many_seeds_without_a_violation(seeds: range) -> None:
+    """``make sim`` runs more of them."""
+    for seed in seeds:
         assert run(seed).verdict.violations == [], f"obo sim --seed {seed}"
 
 
@@ -113,10 +115,10 @@ def test_a_fault_of_the_group_stays_away(seed: int, what: str) -> None:
     assert run(seed, Options(faults="all")).verdict.violations == []
 
 
-@pytest.mark.parametrize("first", range(0, 40, 10))
-def test_worlds_whose_group_changes(first: int) -> None:
+@pytest.mark.parametrize("seeds", worlds(20, 80))
+def test_worlds_whose_group_changes(seeds: range) -> None:
     """``obo sim --seeds 0:3000 --faults all`` runs more of them."""
-    for seed in range(first, first + 10):
+    for seed in seeds:
         assert run(seed, Options(faults="all")).verdict.violations == [], f"seed {seed}"
 
 
