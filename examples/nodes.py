@@ -6,14 +6,13 @@ at Ctrl-C.
 
 import argparse
 import os
-import random
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -34,8 +33,8 @@ def running(**objects: str) -> Iterator[str]:
         if at:
             yield at
         else:
-            with TemporaryDirectory(prefix="obo-", ignore_cleanup_errors=True) as directory:
-                yield from _started(Path(directory), objects)
+            with held(3) as ports, TemporaryDirectory(prefix="obo-", ignore_cleanup_errors=True) as directory:
+                yield from _started(Path(directory), ports, objects)
     except (BadRequest, Unavailable) as error:
         if not at:
             raise
@@ -58,9 +57,9 @@ def _option() -> str | None:
     return at
 
 
-def _started(directory: Path, objects: Mapping[str, str]) -> Iterator[str]:
+def _started(directory: Path, ports: Collection[int], objects: Mapping[str, str]) -> Iterator[str]:
     """Nodes for as long as the caller goes on."""
-    addresses = {name: f"127.0.0.1:{port}" for name, port in zip(("n1", "n2", "n3"), free_ports(3), strict=True)}
+    addresses = {name: f"127.0.0.1:{port}" for name, port in zip(("n1", "n2", "n3"), ports, strict=True)}
     (directory / CONFIG).write_text(_toml(addresses, objects), encoding="utf-8")
     print("starting three nodes ...", file=sys.stderr)
     nodes: dict[str, subprocess.Popen[bytes]] = {}
@@ -88,18 +87,19 @@ def signals_later() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def free_ports(count: int) -> list[int]:
-    """Below those that the system gives to outgoing connections: one of these could take a port before a node does."""
-    among = iter(random.sample(range(20_000, 32_000), 200))
-    return [next(port for port in among if _is_free(port)) for _ in range(count)]
-
-
-def _is_free(port: int) -> bool:
-    try:
-        socket.create_server(("127.0.0.1", port)).close()
-    except OSError:
-        return False
-    return True
+@contextmanager
+def held(count: int) -> Iterator[list[int]]:
+    """Ports that no other process gets until the block ends. Linux lets a node listen on a port that is bound here and
+    gives it to nobody else; elsewhere they are only free at the beginning."""
+    with ExitStack() as end:
+        holders = [end.enter_context(socket.socket()) for _ in range(count)]
+        for holder in holders:
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            holder.bind(("127.0.0.1", 0))
+        found = [holder.getsockname()[1] for holder in holders]
+        if sys.platform != "linux":
+            end.close()
+        yield found
 
 
 def _toml(addresses: Mapping[str, str], objects: Mapping[str, str]) -> str:

@@ -18,13 +18,13 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
-from examples.nodes import END, ROOT, START, free_ports, signals_later
+from examples.nodes import END, ROOT, START, held, signals_later
 from examples.wire import Wire
 from framework import OboError, Orb, connect
 
@@ -44,9 +44,10 @@ class Stage:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._wires: dict[tuple[str, str], Wire] = {}
         self._began = time.monotonic()
+        self._end = ExitStack()
         if at is None:
-            names = ("n1", "n2", "n3")
-            self.addresses = {n: f"127.0.0.1:{port}" for n, port in zip(names, free_ports(3), strict=True)}
+            names, ports = ("n1", "n2", "n3"), self._end.enter_context(held(3))
+            self.addresses = {n: f"127.0.0.1:{port}" for n, port in zip(names, ports, strict=True)}
         else:
             self.addresses = {a.partition(":")[0]: a for a in at.split(",")}
             if len(self.addresses) < at.count(",") + 1:  # one host, many ports
@@ -97,6 +98,7 @@ class Stage:
                 process.wait()
         for wire in self._wires.values():
             wire.close()
+        self._end.close()
 
     def _launch(self, name: str) -> None:
         file = self.directory / f"{name}.toml"

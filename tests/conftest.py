@@ -1,13 +1,13 @@
 """What tests of several rooms need."""
 
 import os
-import random
 import signal
-import socket
 import threading
+from contextlib import ExitStack
 
 import pytest
 
+from framework.testing.ports import held
 from tests.tiers import commit_number, keep_together, mark_those_that_rest
 
 # as framework.net does it, for tests that import gRPC first: else it meddles with forks (docs/state.md)
@@ -27,19 +27,6 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture
 def ports():
-    """Free ports on loopback, below those that the system gives to outgoing connections: one of these, of another test,
-    could take a port before its node does."""
-
-    def choose(count):
-        among = iter(random.SystemRandom().sample(range(20_000, 32_000), 200))  # whoever has seeded random
-        return [next(port for port in among if is_free(port)) for _ in range(count)]
-
-    return choose
-
-
-def is_free(port):
-    try:
-        socket.create_server(("127.0.0.1", port)).close()
-    except OSError:
-        return False
-    return True
+    """Ports on loopback that nobody else gets before the test ends."""
+    with ExitStack() as end:
+        yield lambda count: end.enter_context(held(count))

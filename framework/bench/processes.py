@@ -1,7 +1,6 @@
 """The processes of a benchmark: started, asked what they cost, always ended. All of them listen on loopback alone."""
 
 import os
-import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +9,7 @@ import msgspec
 
 from framework.bench.load import Measured, Order
 from framework.testing.children import Child
+from framework.testing.ports import held
 from framework.testing.undisturbed import undisturbed
 
 SLACK = 90.0  # an order may last that much longer than it says
@@ -91,7 +91,7 @@ def declared(name: str, cls: str, on: Sequence[str]) -> list[str]:
 
 def serve(stack: ExitStack, directory: Path, lines: Sequence[str]) -> tuple[list[str], list[Process]]:
     """The nodes by ``obo serve``, when they are ready, and their addresses. ``lines``: what else is configured."""
-    addresses = _free(len(NODES))
+    addresses = [f"127.0.0.1:{port}" for port in stack.enter_context(held(len(NODES)))]
     config = directory / "cluster.toml"
     nodes = (f'{n} = "{a}"' for n, a in zip(NODES, addresses, strict=True))
     config.write_text("\n".join(["[nodes]", *nodes, *lines]) + "\n")
@@ -113,12 +113,3 @@ def start_client(stack: ExitStack, name: str, address: str, directory: Path) -> 
     client = _start(stack, Process(f"{name}-client", words, directory))
     client.line()
     return client
-
-
-def _free(count: int) -> list[str]:
-    """Addresses that nobody listens on. Held together until all are found, so that they differ."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]

@@ -11,8 +11,6 @@
 Each node has a view of its own of where its peers are: the addresses of forwarders that belong to the cluster.
 """
 
-import socket
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -34,6 +32,7 @@ from framework.testing.background import Background
 from framework.testing.forward import Forwarder, State
 from framework.testing.inside import NodeInside
 from framework.testing.plan import Plan
+from framework.testing.ports import held
 from framework.testing.processes import NodeProcess, Reaper
 from framework.trace.check import load
 
@@ -112,16 +111,8 @@ class Cluster:
             member.wait_ready(until)
 
     def _choose_addresses(self) -> None:
-        """Ports that nobody else gets: on Linux a node can listen on one while it is held here; elsewhere it cannot."""
-        held = [socket.socket() for _ in self.nodes]
-        for name, holder in zip(self.nodes, held, strict=True):
-            self._end.callback(holder.close)
-            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            holder.bind(("127.0.0.1", 0))
-            self.addresses[name] = f"127.0.0.1:{holder.getsockname()[1]}"
-        if sys.platform != "linux":
-            for holder in held:
-                holder.close()
+        ports = self._end.enter_context(held(len(self.nodes)))
+        self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(self.nodes, ports, strict=True)}
 
     async def _views(self) -> dict[str, dict[str, str]]:
         """Where each node binds and dials: itself where it is, its peers behind forwarders."""

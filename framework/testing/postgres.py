@@ -9,7 +9,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -20,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from framework.errors import Unavailable
+from framework.testing.ports import held
 from framework.testing.processes import Reaper
 from framework.testing.undisturbed import undisturbed
 
 _PATIENCE = 60.0
 _IN_USE = "pre-existing shared memory block"  # of a server that was killed
-_TRIES = 5
 #: Small servers: several of them share a machine with the tests.
 _SETTINGS = {"shared_buffers": "32MB", "max_connections": "60", "max_wal_size": "256MB", "log_checkpoints": "off"}
 
@@ -33,21 +32,15 @@ _SETTINGS = {"shared_buffers": "32MB", "max_connections": "60", "max_wal_size": 
 class Server:
     """One server. It may be killed and started again: its port and its data stay."""
 
-    def __init__(self, binaries: Path, data: Path, reaper: Reaper, settings: Mapping[str, str]) -> None:
+    def __init__(self, binaries: Path, data: Path, port: int, reaper: Reaper, settings: Mapping[str, str]) -> None:
         self.binaries = binaries
+        self.port = port
         self.data = data
         self.log = data.with_suffix(".log")
         self._settings = settings
         self._reaper = reaper
         self._process: subprocess.Popen[bytes] | None = None
-        for _ in range(_TRIES):  # another process may take the port meanwhile
-            self.port = _free_port()
-            try:
-                self.start()
-                return
-            except Unavailable as error:
-                failed = error
-        raise failed
+        self.start()
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
@@ -141,12 +134,12 @@ def servers(count: int, *, fsync: bool = True, settings: Mapping[str, str] | Non
         template = base / "template"
         _initdb(binaries, template)
         started: list[Server] = []
-        for number in range(1, count + 1):
+        for number, port in enumerate(ends.enter_context(held(count)), 1):
             data = base / f"server-{number}"
             shutil.copytree(template, data)
             _give(data)
             wanted = {**_SETTINGS, "fsync": "on" if fsync else "off", **(settings or {})}
-            started.append(Server(binaries, data, reaper, wanted))
+            started.append(Server(binaries, data, port, reaper, wanted))
             ends.callback(started[-1].kill)
         yield started
 
@@ -209,12 +202,6 @@ def _give(directory: Path) -> None:
     nobody = pwd.getpwnam("nobody")
     for path in (directory, *directory.rglob("*")):
         os.chown(path, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
 
 
 def _psycopg() -> Any:

@@ -3,7 +3,6 @@
 import io
 import json
 import signal
-import socket
 import subprocess
 import sys
 
@@ -14,6 +13,7 @@ from framework import BadRequest
 from framework.cli import status
 from framework.cli.call import _arguments
 from framework.cli.main import main
+from framework.testing.ports import held
 from tests.cli.run_obo import COMMAND, surroundings
 from tests.cluster.processes import processes
 
@@ -29,10 +29,7 @@ class = "tests.orb.things:Odd"
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory):
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    with processes([port], tmp_path_factory.mktemp("node"), OBJECTS) as run:
+    with held(1) as ports, processes(ports, tmp_path_factory.mktemp("node"), OBJECTS) as run:
         yield run
 
 

@@ -22,7 +22,7 @@ from framework.net.wire.com_pb2_grpc import LinkStub
 from framework.orb.moving import capture
 from framework.orb.moving.captures import Held
 from framework.orb.moving.offer import For, Offer
-from tests.conftest import is_free
+from framework.testing.ports import held
 from tests.orb.carrying import Driver
 from tests.orb.movable import Anything
 
@@ -58,7 +58,11 @@ async def written(target, forking):
 
 
 async def measure():
-    port = next(p for p in range(20_000, 32_000) if is_free(p))
+    with held(1) as (port,):
+        await measure_at(port)
+
+
+async def measure_at(port):
     address = f"127.0.0.1:{port}"
     peers = Peers(Node("n1"), {Node("n1"): address, Node("n2"): "127.0.0.1:1"}, Driver())
     peers.explain = lambda question: question
