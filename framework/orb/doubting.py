@@ -20,9 +20,15 @@ Parts = tuple[tuple[Invocation, Invocation], ...]
 
 
 class Doubting:
-    def __init__(self, held: dict[Replica, Held], feed: Callable[[Doubt], None]) -> None:
+    def __init__(
+        self,
+        held: dict[Replica, Held],
+        feed: Callable[[Doubt], None],
+        failed: Callable[[Replica, BaseException], object] = lambda mine, error: None,
+    ) -> None:
         self._held = held
         self._feed = feed
+        self._failed = failed  # hears why what was in doubt could not be settled
         self._answers: dict[Replica, asyncio.Future[tuple[Invocation, ...]]] = {}
         self._settling: dict[Replica, asyncio.Task[None]] = {}
 
@@ -71,3 +77,4 @@ class Doubting:
         self._settling.pop(mine, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("%s: what was in doubt cannot be settled: %s", mine, error, exc_info=error)
+            self._failed(mine, error)

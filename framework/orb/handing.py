@@ -70,7 +70,7 @@ class Handing:
         self._tasks: dict[Replica, asyncio.Task[None]] = {}
         self._plans: dict[Replica, Replica | None] = {}  # what each of them is after: None is any donor
         self._adopting: set[Replica] = set()
-        self.doubting = Doubting(held, feed)
+        self.doubting = Doubting(held, feed, lambda mine, error: residents[mine].breaks(error))
         self._asking: set[asyncio.Task[None]] = set()
 
     def begin(self) -> None:
@@ -187,6 +187,9 @@ class Handing:
             await asyncio.sleep(LOOK)
         except Exception as error:  # of a class that reads states in its own way, too
             log.error("%s has no state yet: %s", mine, error, exc_info=not isinstance(error, OboError))
+            resident = self._residents[mine]
+            if isinstance(resident, BackedResident):
+                await resident.check()  # a connection that broke stays broken: this life would try for ever
             await asyncio.sleep(AGAIN)
 
     async def _fetch(self, mine: Replica, donors: list[Node], source: Replica | None) -> None:

@@ -161,7 +161,11 @@ class Life:
         resident = self.residents.get(replica(name, self.node.name))
         if not isinstance(resident, BackedResident) or resident.replica in self.com.unready:
             return None
-        return resident.footprint(method, values)
+        try:
+            return resident.footprint(method, values)
+        except Broken as error:
+            resident.breaks(error)  # it leaves in a later turn of the loop
+            raise Unavailable(f"the store of {resident.replica} does not work") from None
 
     def has(self, at: Replica) -> None:
         """It has a state, and that is on disk."""
@@ -208,6 +212,8 @@ class Life:
         if not isinstance(error, Broken):
             self.node.fail(error)
             return
+        if self.node.stopping:
+            return  # clients are sent away, and nobody comes back
         log.error("%s cannot go on: %s", at, error)
         out = Out(f"the store of {at} does not work: {error}")
         self.remains = keeping.close(self)
@@ -352,15 +358,19 @@ class Life:
         if self.tracing is not None and failed:
             self.tracing.close()
         elif self.tracing is not None:
-            ready = [(r, s) for r, s in self.residents.items() if r not in self.com.unready]
-            self.tracing.stop([(r, _state(s), s.performed) for r, s in ready], still)
+            ready = [(r, s, _state(s)) for r, s in self.residents.items() if r not in self.com.unready]
+            self.tracing.stop([(r, state, s.performed) for r, s, state in ready if state is not None], still)
 
 
-def _state(resident: Resident) -> dict[str, Any]:
-    """What two replicas must agree in."""
-    if isinstance(resident, BackedResident):
+def _state(resident: Resident) -> dict[str, Any] | None:
+    """What two replicas must agree in; None if it cannot be read."""
+    if not isinstance(resident, BackedResident):
+        return vars(resident.object)
+    try:
         return {"fingerprint": resident.store.fingerprint()}
-    return vars(resident.object)
+    except Broken as error:
+        log.error("%s: its last state is not in the trace: %s", resident.replica, error)
+        return None
 
 
 def _over(event: AnyEvent, now: float) -> list[AnyEffect]:

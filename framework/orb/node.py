@@ -230,13 +230,18 @@ class Node:
             if replica in self.held:
                 self.held[replica].spool.close()
             self.held[replica] = held
-        await self.stores.recall(self.held, self.disk, again=True)
+        if not await self.stores.recall(self.held, self.disk, self.fail):
+            return
         if lost := [r for r in was.journaled() if r not in self.held]:
             self.fail(Unavailable(f"start the node again: it has the state of {', '.join(lost)} on disk alone"))
         if self._stopping is None:
             was = None  # it is garbage now
             self.between_lives()
             self._ask()
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopping is not None
 
     def refusal(self) -> str:
         """Why it takes no calls of clients now; empty if it does."""
@@ -343,13 +348,8 @@ class Node:
             self.feed(Tick())  # a group of one need not wait
 
     async def _open_stores(self) -> None:
-        try:
-            await self.stores.open()
-            await self.stores.recall(self.held, self.disk, again=False)
-        except OboError as error:
-            self.fail(error)
-            return
-        self._ask()
+        if await self.stores.recall(self.held, self.disk, self.fail):
+            self._ask()
 
     async def drain(self) -> None:
         await going.drain(self)

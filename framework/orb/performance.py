@@ -97,6 +97,11 @@ class Resident:
     def performance(self, stage: "Stage", effect: Deliver, method: Method, envelope: Envelope) -> "Instance":
         return Performance(stage, self, effect, method, envelope)
 
+    def breaks(self, error: BaseException) -> bool:
+        """Return whether this error says that the store of the replica does not work. Then its node leaves the group,
+        and an instance that has met the error is not answered. From any thread."""
+        return False
+
     @property
     def readers(self) -> Turn | Lane:
         """In which line a read stands that has no order: in the turn, it sees nothing in the middle of a step."""

@@ -52,8 +52,10 @@ class Reading:
                 result = self._body()
             done = True, self._method.pack_result(result)
         except BaseException as error:  # also SystemExit: a method does not end the node
+            if self._resident.breaks(error):
+                return
             done = False, failure(error)
-        self._stage.on_loop(lambda: self._told(*done))
+        self._stage.on_loop(lambda: self._tell(*done))
 
     async def _in_loop(self) -> None:
         try:
@@ -61,8 +63,15 @@ class Reading:
                 result = await self._body()
             done = True, self._method.pack_result(result)
         except BaseException as error:
+            if self._resident.breaks(error):
+                return
             done = False, failure(error)
-        self._told(*done)
+        self._tell(*done)
+
+    def _tell(self, ok: bool, packed: bytes) -> None:
+        """A life that is over answers nobody: its clients have been sent away, and ask another node."""
+        if not self._stage.stopped:
+            self._told(ok, packed)
 
     def _body(self) -> Any:
         return getattr(self._resident.object, self._method.name)(*self._method.unpack(self._envelope.args))

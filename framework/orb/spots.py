@@ -18,7 +18,7 @@ from framework.com.host import Host
 from framework.declare import LATER, Method
 from framework.declare.codec import CANNOT_WRITE
 from framework.declare.environment import CURRENT
-from framework.errors import OboError
+from framework.errors import Broken, OboError
 from framework.footprint import Footprint
 from framework.ids import Invocation, Replica, node_of
 from framework.orb.backed.resident import BackedResident
@@ -187,9 +187,11 @@ def _is_usual(act: Act, ask: Ask) -> bool:
 
 
 def _judged(resident: BackedResident, method: Method, values: tuple[Any, ...]) -> tuple[Footprint, int | None] | None:
-    """None: it fails, by a mistake in its class. That is no fault of the node, and is told by the usual way."""
+    """None: it fails, by a mistake in its class or because the store is broken. The usual way tells that."""
     try:
         return resident.footprint(method, values)
+    except Broken:
+        return None
     except OboError:
         raise  # it refuses the call
     except Exception:

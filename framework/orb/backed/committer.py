@@ -43,6 +43,13 @@ class Moment:
         self.taken = taken
 
 
+class Check:
+    """The store works: a batch can be begun."""
+
+    def __init__(self, done: Callable[[], None]) -> None:
+        self.done = done
+
+
 Work = Writing | Settling
 
 
@@ -60,7 +67,7 @@ class Committer:
         self._safe = safe
         self._failed = failed
         self._bell = threading.Condition()
-        self._in: deque[Work | Head | Moment] = deque()
+        self._in: deque[Work | Head | Moment | Check] = deque()
         self._entered = 0
         self._parts = Parts(target)
         self._entries: list[bytes] = []  # of the open batch
@@ -75,7 +82,7 @@ class Committer:
 
     # on the loop
 
-    def enter(self, work: Work | Head | Moment) -> None:
+    def enter(self, work: Work | Head | Moment | Check) -> None:
         """It is committed after all that was entered before."""
         if isinstance(work, Writing | Settling):
             self._entered += 1
@@ -119,7 +126,7 @@ class Committer:
     def _run(self) -> None:
         try:
             while self._work():
-                if isinstance(self._in[0], Head | Moment):
+                if isinstance(self._in[0], Head | Moment | Check):
                     self._between(self._in.popleft())
                 else:
                     self._batch()
@@ -136,7 +143,7 @@ class Committer:
                 self._idle = False
         return not self._stopping
 
-    def _between(self, work: Work | Head | Moment) -> None:
+    def _between(self, work: Work | Head | Moment | Check) -> None:
         if isinstance(work, Head):
             self._target.begin()
             self._target.commit((), work.data)
@@ -144,6 +151,10 @@ class Committer:
         elif isinstance(work, Moment):
             taken = capture(self._target)
             self._stage.on_loop(lambda: work.taken(taken))
+        elif isinstance(work, Check):
+            self._target.begin()
+            self._target.rollback()
+            self._stage.on_loop(work.done)
 
     def _batch(self) -> None:
         self._target.begin()

@@ -7,16 +7,18 @@ own transaction has changed the object reads in the committer's thread, where th
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from framework.com.core import Com
 from framework.com.events import Completed, Deliver, Safe, Settle
 from framework.declare import Backed, Method
+from framework.errors import Broken
 from framework.footprint import Footprint, Relation
 from framework.ids import Invocation, Replica, Sid
-from framework.orb.backed.committer import Committer, Moment, Work
+from framework.orb.backed.committer import Check, Committer, Moment, Work
 from framework.orb.backed.committer import Head as HeadWork
 from framework.orb.backed.parts import Settling
 from framework.orb.backed.writing import Convoy, Writing
@@ -40,6 +42,10 @@ AGAIN = 1.0  # seconds until that is tried again
 
 def _at_once(act: Callable[[], None]) -> None:
     act()
+
+
+def _nothing() -> None:
+    pass
 
 
 class BackedResident(Resident):
@@ -74,7 +80,20 @@ class BackedResident(Resident):
         self._tracing = tracing
         self._dispatch = dispatch
         name = f"obo-{self.replica}-commit"
-        self.committer = Committer(name, self.store, stage, self._safe, lambda error: failed(self.replica, error))
+        self._failed = partial(failed, self.replica)
+        self.committer = Committer(name, self.store, stage, self._safe, self._failed)
+
+    def breaks(self, error: BaseException) -> bool:
+        if not isinstance(error, Broken):
+            return False
+        self._stage.on_loop(lambda: self._failed(error))
+        return True
+
+    async def check(self) -> None:
+        """Return when the committer has found that the store works. If it does not, the life is over."""
+        works: asyncio.Future[None] = self._stage.loop.create_future()
+        self.committer.enter(Check(lambda: None if works.done() else works.set_result(None)))
+        await works
 
     # instances
 
@@ -214,9 +233,13 @@ class BackedResident(Resident):
             if self._stage.stopped:
                 found.close()
             else:
-                taken(found)
+                taken(self.watched(found))
 
         self.committer.enter(Moment(told))
+
+    def watched(self, found: Capture) -> Capture:
+        """Return a state of this store, for others. If it cannot be read, the store is checked: is it the fault?"""
+        return _Watched(found, lambda: self._stage.on_loop(lambda: self.committer.enter(Check(_nothing))))
 
     def note_head(self, part: bytes, ticket: str, done: Callable[[], None]) -> None:
         """The state is what it is now, and the com layer knows this of it. What is performed from here on comes after
@@ -241,8 +264,28 @@ class BackedResident(Resident):
         return Footprint(method.name, touched.keys, method.readonly), touched.basis
 
 
+class _Watched:
+    """A capture that says when it cannot be read."""
+
+    def __init__(self, found: Capture, failed: Callable[[], None]) -> None:
+        self._found = found
+        self._failed = failed
+
+    def chunks(self) -> Iterator[bytes]:
+        try:
+            yield from self._found.chunks()
+        except Exception:
+            self._failed()
+            raise
+
+    def close(self) -> None:
+        self._found.close()
+
+
 class _Reader(Performance):
     """An instance that only reads."""
+
+    _answered = True
 
     def start(self) -> "asyncio.Task[None] | None":
         assert isinstance(self.resident, BackedResident)
@@ -250,3 +293,11 @@ class _Reader(Performance):
 
     def go(self) -> None:
         super().start()
+
+    def _raised(self, error: BaseException) -> tuple[bool, bytes]:
+        self._answered = not self.resident.breaks(error)
+        return super()._raised(error)
+
+    def _over(self, ok: bool, packed: bytes) -> None:
+        if self._answered:
+            super()._over(ok, packed)

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from framework.orb.config import Config
     from framework.orb.durable.disk import Disk
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 PATIENCE = 30.0  # seconds that a commit may take
@@ -37,22 +38,17 @@ class Stores:
         self._open: set[Replica] = set()
         self.committers: dict[Replica, Committer] = {}  # of the last life
 
-    async def open(self) -> None:
-        """Until all work. BadRequest says which one cannot, and why."""
-        for replica in self.objects:
-            await self._patiently(replica, lambda r=replica: self._reopened(r))
-
     def _reopened(self, replica: Replica) -> None:
         """In a thread."""
         self._alone(replica)
         target = self.objects[replica]
         if replica in self._open:
-            self._open.discard(replica)
             target.close()
+            self._open.discard(replica)
         target.open(self._places[replica])
         self._open.add(replica)
 
-    async def _patiently(self, replica: Replica, act: Any) -> Any:
+    async def _patiently(self, replica: Replica, act: Callable[[], T]) -> T:
         def told(state: RetryCallState) -> None:
             error = state.outcome.exception() if state.outcome is not None else None
             log.warning("the store of %s does not work yet: %s", replica, error)
@@ -61,23 +57,35 @@ class Stores:
         async for attempt in AsyncRetrying(wait=wait, retry=retry_if_exception_type(Broken), before_sleep=told):
             with attempt:
                 return await asyncio.to_thread(act)
+        raise AssertionError("it is tried for ever")
 
-    async def recall(self, held: dict[Replica, Held], disk: "Disk | None", again: bool) -> None:
-        """What the stores have now. ``again``: one may have stopped working meanwhile; wait until it works."""
+    async def recall(self, held: dict[Replica, Held], disk: "Disk | None", failed: Callable[[Exception], None]) -> bool:
+        """Open all stores anew, and take over what they hold; wait for one that does not work. False: one never will,
+        and ``failed`` was told why."""
+        try:
+            await self._recall(held, disk)
+        except Exception as error:
+            failed(error)
+            return False
+        return True
+
+    async def _recall(self, held: dict[Replica, Held], disk: "Disk | None") -> None:
         for replica in self.objects:
             held.pop(replica, None)
-            found = await self._held(replica, disk.note.replicas.get(replica, 0) if disk is not None else 0, again)
+            found = await self._held(replica, disk.note.replicas.get(replica, 0) if disk is not None else 0)
             if found is not None:
                 held[replica] = found
         await asyncio.to_thread(share_commits, held, self._node)
 
-    async def _held(self, replica: Replica, version: int, again: bool) -> Held | None:
-        if again:
-            await self._patiently(replica, lambda: self._reopened(replica))
-        found = await self._patiently(replica, lambda: recalled(replica, self.objects[replica], version))
+    async def _held(self, replica: Replica, version: int) -> Held | None:
+        def act() -> Held | None:
+            self._reopened(replica)  # each time: what a connection that broke could not do, a new one may
+            return recalled(replica, self.objects[replica], version)
+
+        found = await self._patiently(replica, act)
         if found is not None:
             log.info("%s was in view %d, with %d changes", replica, found.holding.version, found.holding.performed)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _alone(self, replica: Replica) -> None:
         """Nobody of a life that is over works with it any more."""
