@@ -1,25 +1,44 @@
 # make demo    sets up and runs the main job
 # make test    sets up and runs the tests
 # make check   ruff, mypy --strict, architecture tests
-PYTHON ?= python3.11
-VENV   := .venv
+#
+# PYTHON=python3.12 names an interpreter, else tools/setup.sh finds one; VENV=.venv-3.12 names another environment.
+# The core is installed first. A stamp for each part, .venv/.ready-PART, says that it is there; it is made last, so an
+# install that failed or was interrupted begins anew.
+PYTHON ?=
+VENV   ?= .venv
 BIN    := $(VENV)/bin
+CORE   := $(VENV)/.ready-core
 READY  := $(VENV)/.ready
+#: What is installed with what the tests need.
+PARTS  := core analytics bench compile load pgserver plot postgres smoke
+export PYTHON
 
+ifneq ($(PYTHON),)
+ifneq ($(filter-out clean help,$(MAKECMDGOALS)),)
+OTHER := $(shell PYTHON='$(PYTHON)' sh tools/setup.sh differs '$(VENV)')
+$(if $(OTHER),$(error $(OTHER)))
+endif
+endif
+
+.NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-stress test-spark test-compose check compiled proto sim bench bench-rpc bench-sql fig9 clean
+.PHONY: help setup demo test test-all test-stress test-spark test-compose matrix check compiled proto sim bench bench-rpc bench-sql fig9 clean
 
 help:          ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-$(READY): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+$(VENV)/.ready-%: pyproject.toml
+	@sh tools/setup.sh install '$(VENV)' $*
 	@touch $@
 
-setup: $(READY)  ## make .venv with all that tests and demo need
+$(READY): pyproject.toml
+	@sh tools/setup.sh install '$(VENV)' test
+	@touch $(PARTS:%=$(VENV)/.ready-%) $@
 
-demo: $(READY)   ## a bank on three nodes: clients move money, a node is killed and comes back
+setup: $(CORE)   ## make .venv with the core, which brings the command obo
+
+demo: $(CORE)    ## a bank on three nodes: clients move money, a node is killed and comes back
 	$(BIN)/obo demo
 
 test: $(READY)   ## the tests that each change must pass
@@ -38,33 +57,36 @@ test-spark: $(READY)  ## obo analyze and spark-submit on a real master with two 
 test-compose: $(READY)  ## containers with faults, ten minutes or more; needs a Docker engine with Compose
 	OBO_TEST_COMPOSE=1 $(BIN)/python -m pytest -v -s -rs -p no:xdist tests/compose
 
+matrix:  ## a selection of the tests with each Python from 3.11 on that is here: ONLY="3.12 3.13" TESTS="paths"
+	@sh tools/matrix.sh $(TESTS)
+
 check: $(READY)  ## ruff, mypy --strict, architecture
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_architecture.py
 
-compiled: $(READY)  ## com layer and the way of a call as machine code, for obo serve and obo sim; needs a C compiler, three minutes
+compiled: $(VENV)/.ready-compile  ## com layer and the way of a call as machine code, for obo serve and obo sim; needs a C compiler, three minutes
 	$(BIN)/obo compile
 
 proto: $(READY)  ## generate framework/net/wire from proto/
 	$(BIN)/python -m grpc_tools.protoc -Iframework/net/wire=proto --python_out=. --pyi_out=. --grpc_python_out=. \
 		framework/net/wire/com.proto framework/net/wire/orb.proto framework/net/wire/trace.proto
 
-sim: $(READY)    ## the seeded world, 2000 seeds
+sim: $(CORE)     ## the seeded world, 2000 seeds
 	$(BIN)/obo sim --seeds 0:2000
 
-bench: $(READY)  ## cost per delivered request, against FIFO in the same run
+bench: $(CORE)   ## cost per delivered request, against FIFO in the same run
 	$(BIN)/obo bench core --json out/bench-core.json
 
-bench-rpc: $(READY)  ## calls over loopback, beside plain grpcio and Pyro5 in the same run
+bench-rpc: $(VENV)/.ready-bench  ## calls over loopback, beside plain grpcio and Pyro5 in the same run
 	$(BIN)/obo bench rpc --json out/bench-rpc.json
 
-bench-sql: $(READY)  ## a replicated database, beside plain SQLite and PostgreSQL in the same run
+bench-sql: $(VENV)/.ready-bench  ## a replicated database, beside plain SQLite and PostgreSQL in the same run
 	$(BIN)/obo bench sql --json out/bench-sql.json
 
-fig9: $(READY)   ## Fig. 9 of P0
+fig9: $(VENV)/.ready-plot  ## Fig. 9 of P0
 	$(BIN)/obo fig9 --out out/fig9.png --json out/fig9.json
 
 clean:         ## remove what make made
-	rm -rf $(VENV) framework/_compiled out build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf '$(VENV)' framework/_compiled out build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -35,9 +35,9 @@ def run() -> None:
     """
     try:
         from mypyc.build import mypycify
-        from setuptools import setup  # type: ignore[import-untyped]
+        from setuptools import setup
     except ImportError as error:
-        raise BadRequest(f"{error.name} is not installed: pip install mypy setuptools") from None
+        raise BadRequest(f"{error.name} is not installed: pip install 'obo[compile]'") from None
     os.chdir(HOME)
     wire = [m for m in MODULES if "array_like" in (HOME / m).read_text()]
     if wire:

@@ -50,7 +50,10 @@ def look() -> list[Finding]:
         _package("uvloop", "uvloop", "a faster loop", extra=""),
         Finding("SQLite", _sqlite(), "objects.sql:Database", needed=True),
         Finding(
-            "PostgreSQL", _postgres(), "objects.sql:Database on PostgreSQL, obo demo --postgres", "pip install pgserver"
+            "PostgreSQL",
+            _postgres(),
+            "objects.sql:Database on PostgreSQL, obo demo --postgres",
+            "pip install 'obo[pgserver]'",
         ),
         _package("psycopg", "psycopg", "PostgreSQL", extra="postgres"),
         _java(),

