@@ -115,7 +115,14 @@ def _toml(addresses: Mapping[str, str], objects: Mapping[str, str]) -> str:
 def _serve(directory: Path, name: str) -> "subprocess.Popen[bytes]":
     words = [sys.executable, "-m", "framework.cli.main", "serve", "--node", name, "--config", str(directory / CONFIG)]
     with (directory / f"{name}.log").open("wb") as log:
-        return subprocess.Popen(words, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+        return subprocess.Popen(
+            words,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            process_group=0,  # Ctrl-C reaches this process alone, which ends its nodes
+        )
 
 
 def _wait_for(name: str, node: "subprocess.Popen[bytes]", directory: Path) -> None:

@@ -113,6 +113,7 @@ class Stage:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                process_group=0,  # Ctrl-C reaches this process alone, which ends its nodes
             )
 
     def _toml(self, name: str) -> str:

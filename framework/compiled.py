@@ -48,6 +48,10 @@ def use(here: Path = HERE) -> str:
     return ""
 
 
+def used() -> bool:
+    return any(isinstance(finder, Finder) for finder in sys.meta_path)
+
+
 class Finder:
     """Finds ``framework.com.core`` as ``framework.com.core.SUFFIX`` in a directory of its own."""
 

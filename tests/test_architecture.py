@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import framework
-from framework.cli.main import COMMANDS
+from framework.cli.commands import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 CODE = sorted(p for room in ("framework", "objects", "examples") for p in (ROOT / room).rglob("*.py"))
@@ -35,6 +35,7 @@ LEVELS: dict[str, int] = {
     "errors": 0,
     "version": 0,
     "compiled": 0,
+    "interrupt": 0,
     "ids": 1,
     "footprint": 1,
     "com": 2,
@@ -200,7 +201,7 @@ def test_only_its_room_imports(heavy: str, rooms: set[str]) -> None:
 
 
 def test_commands_start_without_what_is_heavy() -> None:
-    """framework.cli.main imports every command for its help: no plots, no Spark, no test tools at module level of
+    """framework.cli.commands imports every command for its help: no plots, no Spark, no test tools at module level of
     anything that comes along."""
     heavy = {"matplotlib", "hypothesis", "pyspark", "pyarrow", "plotly", "pandas", "numpy", "sqlalchemy", "pytest"}
     todo, seen = [m for m in MODULES if room(m) == "cli"], set()
@@ -212,6 +213,22 @@ def test_commands_start_without_what_is_heavy() -> None:
         for line, name in imports(MODULES[module], top_level=True):
             assert name.split(".")[0] not in heavy, f"{module}:{line} imports {name} at module level"
             todo.append(name)
+
+
+STARTS = {"Popen", "subprocess.Popen", "os.fork", "os.posix_spawn", "os.system", "ProcessPoolExecutor"}
+STARTS |= {"get_context", "multiprocessing.Process", "multiprocessing.get_context", "asyncio.create_subprocess_exec"}
+MAY_START = {"framework.interrupt": {"subprocess.Popen"}, "framework.orb.moving.forked": {"os.fork"}}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_child_processes_are_started_in_one_place(module: str) -> None:
+    """By ``interrupt.start``, so that Ctrl-C does not reach them and none is left; objects and examples, which do not
+    see it, give each child a process group of its own. ``subprocess.run``, of a tool that ends soon, is no matter."""
+    for node in ast.walk(tree_of(MODULES[module])):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in STARTS - MAY_START.get(module, set()):
+            own_group = any(word.arg == "process_group" for word in node.keywords)
+            alone = own_group and not module.startswith("framework")
+            assert alone, f"{module}:{node.lineno} calls {ast.unparse(node.func)}: use framework.interrupt.start"
 
 
 # rule 3

@@ -75,7 +75,7 @@ def test_a_node_asks_before_anything_of_the_com_layer_is_imported() -> None:
         "from framework import compiled\n"
         "def use(): print([n for n in sys.modules if n.startswith('framework.com.')])\n"
         "compiled.use = use\n"
-        "import framework.cli.main\n"
+        "import framework.cli.commands\n"
     )
     told = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     assert told.stdout == "[]\n"

@@ -74,7 +74,7 @@ def test_links_lead_somewhere(guide: str) -> None:
 
 
 def test_every_command_it_names_exists() -> None:
-    from framework.cli.main import COMMANDS
+    from framework.cli.commands import COMMANDS
 
     named = set(re.findall(r"`obo ([a-z0-9]+)", README))
     assert named == set(COMMANDS)

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from framework import interrupt
 from framework.bench.analytics_events import WORLDS, make
 from framework.errors import OboError
 
@@ -79,7 +80,7 @@ def _analyse(path: Path, out: Path, events: int, plan: Plan) -> Cost:
     log = out.with_suffix(".log")
     began = time.monotonic()
     with log.open("wb") as sink:
-        process = subprocess.Popen(
+        process = interrupt.start(
             words, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, preexec_fn=_ends_with_its_parent
         )
         peak = 0

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 
 from framework.bench.load import Measured, Order
+from framework.interrupt import undisturbed
 from framework.testing.children import Child
 from framework.testing.ports import held
-from framework.testing.undisturbed import undisturbed
 
 SLACK = 90.0  # an order may last that much longer than it says
 

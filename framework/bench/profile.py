@@ -8,6 +8,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+from framework import interrupt
 from framework.bench.processes import Process
 from framework.bench.rpc import Progress, Rpc
 from framework.errors import BadRequest
@@ -56,9 +57,7 @@ class _Spy:
         self.file = file
         words = [spy, "record", "--pid", str(process.pid), "--output", str(file), "--format", form]
         words += ["--duration", str(max(1, round(seconds))), "--rate", str(RATE), "--threads"]
-        self._process = subprocess.Popen(
-            words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8", start_new_session=True
-        )
+        self._process = interrupt.start(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8")
         self._seconds = seconds
 
     def __enter__(self) -> "_Spy":

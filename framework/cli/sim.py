@@ -2,10 +2,8 @@
 
 import os
 import shlex
-import signal
 import traceback
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import Annotated
 
 import msgspec
@@ -15,6 +13,7 @@ from framework.cli import look
 from framework.cli.numbers import new_directory, seeds, share, whole
 from framework.cli.progress import Display
 from framework.errors import BadRequest
+from framework.interrupt import undisturbed
 from framework.sim.batch import Job, outcomes
 from framework.sim.picture import of_traces
 from framework.sim.run import Level, Options
@@ -138,7 +137,7 @@ def run_seeds(wanted: Wanted) -> int:
         try:
             with closing(outcomes(work, min(wanted.jobs, total))) as done:
                 for outcome in done:
-                    with whole_lines():
+                    with undisturbed():  # it is told and counted, or neither
                         display.take(outcome, wanted.replay(outcome.seed))
                     if display.totals.bad >= wanted.most:
                         break
@@ -154,19 +153,6 @@ def run_seeds(wanted: Wanted) -> int:
         if not wanted.as_json:
             display.say(f"{display.totals}{tail}")
         return 1 if display.totals.bad else 0
-
-
-@contextmanager
-def whole_lines() -> Iterator[None]:
-    """Ctrl-C waits until an outcome is told and counted."""
-    pressed: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if pressed:
-        raise KeyboardInterrupt
 
 
 def explain(wanted: Wanted) -> None:

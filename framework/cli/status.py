@@ -58,7 +58,8 @@ def run(
                     time.sleep(watch)
                     told = _ask(where, config, credentials)
     except KeyboardInterrupt:
-        pass
+        if watch is None:
+            raise
     raise typer.Exit(1 if any("error" in one for one in told) else 0)
 
 

@@ -17,6 +17,7 @@ import msgspec
 import pyarrow.parquet as pq
 
 from framework.errors import OboError, Unavailable
+from framework.interrupt import undisturbed
 from framework.load import registry
 from framework.load.found import Found
 from framework.load.latency import Latencies
@@ -26,7 +27,6 @@ from framework.load.rundir import RunDirectory
 from framework.load.spool import salvage
 from framework.load.target import NodeTraces, Target, ask, reach
 from framework.testing.children import Child
-from framework.testing.undisturbed import undisturbed
 
 READY = 60.0  # seconds for client processes to be connected
 HEAD_START = 0.3  # seconds between "go" and the start

@@ -1,26 +1,18 @@
-"""Many seeds in worker processes: results come in the order of the seeds, few are under way at a time.
+"""Many seeds, in worker processes (workers.py): what became of each, in their order."""
 
-Not a pool of the standard library: those do not say which seed a worker had when it died, and cannot be ended at once.
-Here each worker has a pipe of its own, so a seed that takes its process down is reported like any other, and ends
-nothing but itself.
-"""
-
-import signal
 import traceback
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
+from collections.abc import Generator, Iterable
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 
 from framework.sim.run import Options, run
 from framework.sim.verdict import Violation
+from framework.sim.workers import Died, in_workers
 from framework.trace.files import file_name, write
 
 CRASH = "crash"  # stands for the rule where a run did not come to a verdict
-_AHEAD = 8  # seeds per worker that may be done before their turn
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -74,101 +66,8 @@ def outcomes(jobs: Iterable[Job], workers: int) -> Generator[Outcome, None, None
     if workers <= 1:
         yield from map(perform, jobs)
         return
-    pool = _Pool(workers)
-    try:
-        yield from pool.run(jobs)
-    finally:
-        pool.end()
-
-
-class _Worker:
-    def __init__(self) -> None:
-        context = get_context("spawn")  # a fork would copy the locks of the thread that draws the progress
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs,), daemon=True)
-        with _no_interrupt():
-            self.process.start()
-        theirs.close()
-        self.job: Job | None = None
-        self.turn = 0
-
-    def end(self) -> None:
-        self.process.terminate()
-        self.process.join(5.0)
-        self.pipe.close()
-
-
-@contextmanager
-def _no_interrupt() -> Iterator[None]:
-    """Ctrl-C reaches the whole process group, but the parent decides. What is started here never sees one, not even
-    while it starts."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _work(pipe: Connection) -> None:
-    try:
-        while True:
-            job = msgspec.msgpack.decode(pipe.recv_bytes(), type=Job)
-            pipe.send_bytes(msgspec.msgpack.encode(perform(job)))
-    except (EOFError, BrokenPipeError):
-        pass  # the parent is gone
-
-
-class _Pool:
-    def __init__(self, workers: int) -> None:
-        self.workers = [_Worker() for _ in range(workers)]
-
-    def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
-        source = enumerate(jobs)
-        done: dict[int, Outcome] = {}
-        turn = 0  # whose outcome is next
-        more = True
-        while True:
-            for worker in self.workers:
-                if more and worker.job is None:
-                    more = self._give(worker, source, turn, done)
-            busy = {w.pipe: w for w in self.workers if w.job is not None}
-            for pipe in wait(list(busy)) if busy else ():
-                worker = busy[pipe]  # type: ignore[index]
-                done[worker.turn] = self._take(worker)
-            while turn in done:
-                yield done.pop(turn)
-                turn += 1
-            if not more and not any(w.job for w in self.workers):
-                return
-
-    def _give(self, worker: _Worker, source: Iterator[tuple[int, Job]], turn: int, done: dict[int, Outcome]) -> bool:
-        """The next job for an idle worker. False if there are no more."""
-        if len(done) >= _AHEAD * len(self.workers):
-            return True  # first the one whose turn it is
-        worker.turn, worker.job = next(source, (turn, None))
-        if worker.job is None:
-            return False
-        try:
-            worker.pipe.send_bytes(msgspec.msgpack.encode(worker.job))
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # it died idle; _take finds that out
-        return True
-
-    def _take(self, worker: _Worker) -> Outcome:
-        job = worker.job
-        assert job is not None
-        try:
-            outcome = msgspec.msgpack.decode(worker.pipe.recv_bytes(), type=Outcome)
-        except (EOFError, ConnectionResetError):
-            worker.process.join(5.0)
-            outcome = crashed(job, f"the worker process died (exit code {worker.process.exitcode})")
-            self.workers[self.workers.index(worker)] = _Worker()
-            worker.end()
-        worker.job = None
-        return outcome
-
-    def end(self) -> None:
-        for worker in self.workers:
-            worker.process.terminate()
-        for worker in self.workers:
-            worker.end()
+    with closing(in_workers(perform, jobs, workers)) as done:
+        for job, outcome in done:
+            if isinstance(outcome, Died):
+                outcome = crashed(job, f"the worker process died (exit code {outcome.code})")
+            yield outcome

@@ -5,28 +5,25 @@ each run is counted in every way of fig9_count. Runs are independent: worker pro
 result does not depend on how many workers there are.
 """
 
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager, suppress
-from multiprocessing import get_context
-from queue import Empty, SimpleQueue
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from functools import partial
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import msgspec
 
+from framework.errors import OboError
 from framework.sim.fig9_count import COUNTINGS, MAIN, Counter, Counting, Tally
 from framework.sim.fig9_relation import relations
 from framework.sim.fig9_workload import DEPTH, Workload, traces
+from framework.sim.workers import Died, in_workers
 from framework.trace.files import Trace
 from framework.version import __version__
 
 CURVES = (0.0, 0.5, 1.0)  # shares by ucast, as the paper's figure has them from top to bottom
 PAPER = {1.0: 50.0, 0.5: 66.3, 0.0: 73.2}  # P0 §6: not ordered at C = 60 %
 PAPER_C = 60
-LOOK = 0.1  # seconds between two looks whether somebody wants to stop
 
 DEFINITION = (
     "On every computer the messages (requests and responses) form one sequence, in the order of delivery. A "
@@ -91,69 +88,23 @@ def _by_ucast(happened: Sequence[Trace]) -> tuple[int, float]:
 def run(sweep: Sweep, jobs: int = 1, tell: Callable[[], None] = lambda: None) -> list[Result]:
     """Every task of the sweep, in order. ``tell`` is called after each."""
     results: dict[Task, Result] = {}
-    for result in _results(sweep, jobs):
-        results[result.task] = result
-        tell()
+    with closing(_results(sweep, jobs)) as done:
+        for result in done:
+            results[result.task] = result
+            tell()
     return [results[task] for task in sweep.tasks()]
 
 
-def _results(sweep: Sweep, jobs: int) -> Iterator[Result]:
+def _results(sweep: Sweep, jobs: int) -> Generator[Result, None, None]:
     if jobs == 1:
         for task in sweep.tasks():
             yield measure(task, sweep.workload)
         return
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
-    done: SimpleQueue[Future[Result]] = SimpleQueue()
-    tasks = sweep.tasks()
-    with _noticed() as pressed:
-        try:
-            with _uninterrupted():  # the first ones start the workers
-                for task in tasks[:jobs]:
-                    pool.submit(measure, task, sweep.workload).add_done_callback(done.put)
-            for task in tasks[jobs:]:
-                _check(pressed)
-                pool.submit(measure, task, sweep.workload).add_done_callback(done.put)
-            for _ in tasks:
-                yield _next(done, pressed).result()
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _next(done: "SimpleQueue[Future[Result]]", pressed: list[int]) -> "Future[Result]":
-    while True:
-        _check(pressed)
-        with suppress(Empty):
-            return done.get(timeout=LOOK)
-
-
-def _check(pressed: list[int]) -> None:
-    if pressed:
-        raise KeyboardInterrupt
-
-
-@contextmanager
-def _noticed() -> Iterator[list[int]]:
-    """Ctrl-C, for who looks. If it raised wherever it comes, a lock of the pool might stay locked, and the pool would
-    never end."""
-    pressed: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield pressed
-        return
-    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
-    try:
-        yield pressed
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C reaches the whole process group. Processes that start in here never see it: the parent ends them."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with closing(in_workers(partial(measure, workload=sweep.workload), sweep.tasks(), jobs)) as done:
+        for task, result in done:
+            if isinstance(result, Died):
+                raise OboError(f"the worker process of {task} died (exit code {result.code})")
+            yield result
 
 
 def curve(results: Sequence[Result], ucast: float, how: Counting = MAIN) -> list[Point]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+from framework import interrupt
 from framework.errors import Unavailable
 
 READY = 30.0  # seconds in which a process must say that it is
@@ -16,7 +17,7 @@ END = 5.0
 
 
 class Child:
-    """Use it in a ``with``. In a session of its own: Ctrl-C reaches its parent, which then ends it."""
+    """Use it in a ``with``. Ctrl-C reaches its parent alone, which then ends it."""
 
     def __init__(self, name: str, words: Sequence[str], logs: Path) -> None:
         self.name = name
@@ -26,13 +27,12 @@ class Child:
 
     def __enter__(self) -> Self:
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
+            self._process = interrupt.start(
                 [sys.executable, "-m", *self._words],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 encoding="utf-8",
-                start_new_session=True,
             )
         assert self._process.stdout is not None and self._process.stdin is not None
         self._stdin = self._process.stdin

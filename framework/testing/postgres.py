@@ -18,10 +18,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from framework import interrupt
 from framework.errors import Unavailable
 from framework.testing.ports import held
 from framework.testing.processes import Reaper
-from framework.testing.undisturbed import undisturbed
 
 _PATIENCE = 60.0
 _IN_USE = "pre-existing shared memory block"  # of a server that was killed
@@ -76,8 +76,8 @@ class Server:
         ]
         for name, value in self._settings.items():
             words += ["-c", f"{name}={value}"]
-        with self.log.open("ab") as log, undisturbed():
-            self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **_as_nobody())
+        with self.log.open("ab") as log, interrupt.undisturbed():
+            self._process = interrupt.start(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **_as_nobody())
             self._reaper.watch(self._process.pid)
         return self._is_ready(until)
 
@@ -175,9 +175,14 @@ def find_binaries() -> Path:
 
 def _initdb(binaries: Path, data: Path) -> None:
     words = [str(binaries / "initdb"), "-D", str(data), "-U", "postgres", "--auth=trust", "--no-sync"]
-    made = subprocess.run([*words, "-E", "UTF8", "--no-locale"], capture_output=True, **_as_nobody())
-    if made.returncode:
-        raise Unavailable(f"initdb failed: {made.stderr.decode(errors='replace')}")
+    words += ["-E", "UTF8", "--no-locale"]
+    with interrupt.start(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **_as_nobody()) as process:
+        try:
+            _, said = process.communicate()
+        finally:
+            process.kill()
+    if process.returncode:
+        raise Unavailable(f"initdb failed: {said.decode(errors='replace')}")
 
 
 def _readable(binaries: Path, base: Path) -> Path:
@@ -190,11 +195,11 @@ def _readable(binaries: Path, base: Path) -> Path:
 
 
 def _as_nobody() -> dict[str, Any]:
-    """For a process that must not be root's. In a group of its own: Ctrl-C does not reach it."""
+    """For a process that must not be root's."""
     if os.geteuid():
-        return {"process_group": 0}
+        return {}
     nobody = pwd.getpwnam("nobody")
-    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": [], "cwd": "/", "process_group": 0}
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": [], "cwd": "/"}
 
 
 def _give(directory: Path) -> None:

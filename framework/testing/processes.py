@@ -8,20 +8,20 @@ import threading
 import time
 from pathlib import Path
 
+from framework import interrupt
 from framework.errors import Unavailable
 from framework.testing import reaper
-from framework.testing.undisturbed import undisturbed
 
 DRAIN = 10.0  # seconds that SIGTERM leaves to what is in flight
 _LAST_LINES = 30
 
 
 class Reaper:
-    """The process that ends nodes when this one is gone. In its own group: Ctrl-C in a terminal does not reach it."""
+    """The process that ends nodes when this one is gone."""
 
     def __init__(self) -> None:
         words = [sys.executable, "-I", "-S", reaper.__file__]
-        self._process = subprocess.Popen(words, stdin=subprocess.PIPE, encoding="ascii", process_group=0)
+        self._process = interrupt.start(words, stdin=subprocess.PIPE, encoding="ascii")
         self._mutex = threading.Lock()  # nodes may be started and ended by several threads
 
     def watch(self, pid: int) -> None:
@@ -54,14 +54,13 @@ class NodeProcess:
 
     def _begin(self) -> None:
         self._said = self._log.stat().st_size  # of earlier starts
-        with self._log.open("ab") as log, undisturbed():
-            self._process = subprocess.Popen(
+        with self._log.open("ab") as log, interrupt.undisturbed():
+            self._process = interrupt.start(
                 self._words,
                 env=_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                process_group=0,
             )
             self._reaper.watch(self.pid)
             self.alive = True

@@ -157,6 +157,7 @@ def _started(place: Place, tool: str, words: list[str], said: IO[bytes]) -> "sub
             stdin=null if dumps else pipe,
             stdout=pipe if dumps else null,
             stderr=said,
+            process_group=0,  # Ctrl-C is for the node: it decides what becomes of this
         )
     except OSError as error:
         raise Broken(f"{command[0]}: {error.strerror}") from error

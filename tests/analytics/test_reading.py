@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from framework.analytics import groups, reading
-from framework.cli.main import app
+from framework.cli.commands import app
 from framework.errors import BadTrace
 from framework.trace.files import file_name
 from framework.trace.files import write as write_lines

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from framework.cli.main import main
+from framework.cli.commands import main
 from framework.testing import cluster
 from objects.sql.client import Sql
 from objects.sql.database import Database

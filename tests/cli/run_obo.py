@@ -34,7 +34,7 @@ class Done(NamedTuple):
 
 def obo_here(monkeypatch, capsys, *words):
     """The same in this process, for commands that start nothing: a process costs a second or more."""
-    from framework.cli.main import main
+    from framework.cli.commands import main
 
     monkeypatch.setattr(sys, "argv", ["obo", *map(str, words)])
     with pytest.raises(SystemExit) as ended:

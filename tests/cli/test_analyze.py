@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from framework.cli.main import app
+from framework.cli.commands import app
 from framework.errors import BadRequest
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from framework import BadRequest
 from framework.cli import status
 from framework.cli.call import _arguments
-from framework.cli.main import main
+from framework.cli.commands import main
 from framework.testing.ports import held
 from tests.cli.run_obo import COMMAND, surroundings
 from tests.cluster.processes import processes

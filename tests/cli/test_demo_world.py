@@ -5,8 +5,8 @@ import re
 import pytest
 from typer.testing import CliRunner
 
+from framework.cli.commands import app
 from framework.cli.demo_world import Demo
-from framework.cli.main import app
 from framework.sim import host_objects
 from tests.cli.run_obo import obo
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from framework.cli.main import COMMANDS
+from framework.cli.commands import COMMANDS
 from framework.testing import cluster
 from objects.counter import Counter
 
@@ -75,7 +75,7 @@ def test_links_lead_somewhere_and_commands_exist(page):
     ("command", "others"), [("serve", False), ("health", False), ("--help", True), ("staus", True)]
 )
 def test_a_command_imports_no_other_one(command: str, others: bool) -> None:
-    look = f"import sys; sys.argv[1:] = ['{command}']; import framework.cli.main; print(*sys.modules)"
+    look = f"import sys; sys.argv[1:] = ['{command}']; import framework.cli.commands; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout.split()
     assert (f"framework.cli.{command}" in found) is not others
     assert ("framework.cli.sim" in found) is others

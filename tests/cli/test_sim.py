@@ -10,7 +10,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from framework.cli.main import app
+from framework.cli.commands import app
 from framework.sim import batch
 from framework.sim.run import run as run_seed
 from framework.sim.verdict import Violation

@@ -269,7 +269,7 @@ def test_one_line_says_what_is_wrong(words, told, tmp_path, monkeypatch, capsys)
     monkeypatch.setattr("sys.argv", ["obo", "load", *words, "--out", str(tmp_path / "run")])
     monkeypatch.delenv("OBO_AT", raising=False)
     monkeypatch.delenv("OBO_CONFIG", raising=False)
-    from framework.cli.main import main
+    from framework.cli.commands import main
 
     with pytest.raises(SystemExit) as ended:
         main()

@@ -1,10 +1,6 @@
 """Worker processes: order, crashes, death."""
 
 import os
-import signal
-from pathlib import Path
-
-import pytest
 
 from framework.sim import batch
 from framework.sim.batch import Job, outcomes
@@ -28,24 +24,15 @@ def test_an_exception_in_a_worker_is_the_outcome_of_that_job_alone():
     assert "program.py" in done[1].violations[0].text
 
 
-def _fragile(pipe):
+def _fragile(job):
     """A worker that dies at seed 4, as one does that the system kills."""
-    perform = batch.perform
-
-    def falls(job):
-        if job.seed == 4:
-            os._exit(9)
-        return perform(job)
-
-    batch.perform = falls
-    work(pipe)
-
-
-work = batch._work
+    if job.seed == 4:
+        os._exit(9)
+    return batch.perform(job)
 
 
 def test_a_worker_that_dies_names_its_seed_and_is_replaced(monkeypatch):
-    monkeypatch.setattr(batch, "_work", _fragile)
+    monkeypatch.setattr(batch, "perform", _fragile)
     done = list(outcomes([Job(seed, SMALL) for seed in range(8)], 2))
     assert [o.seed for o in done] == list(range(8))
     assert [o.seed for o in done if o.violations] == [4]
@@ -66,15 +53,3 @@ def test_few_are_under_way_at_a_time():
     assert next(done).seed == 0
     done.close()
     assert 8 < len(asked) < 20
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux for the signals a process blocks")
-def test_a_worker_never_sees_ctrl_c_not_even_while_it_starts():
-    worker = batch._Worker()
-    try:
-        status = Path(f"/proc/{worker.process.pid}/status").read_text()
-        blocked = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigBlk")), 16)
-        assert blocked & 1 << (signal.SIGINT - 1)
-    finally:
-        worker.end()
-    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

@@ -25,6 +25,7 @@ from framework.errors import OboError
 from framework.orb.moving.aside import aside
 
 SILENCE = 30.0  # seconds after which a child that writes nothing is ended
+_THEIRS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _HEAD = struct.Struct(">BQ")  # what follows, and its length
 _CHUNK, _ERROR, _END = range(3)
 _PIPE = 1 << 20
@@ -55,15 +56,15 @@ class Forked:
         try:
             with contextlib.suppress(OSError):  # a limit of the system: then more goes to and fro
                 fcntl.fcntl(to, fcntl.F_SETPIPE_SZ, _PIPE)
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), _no_signal():
                 warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: threads do not survive; we know
                 self.pid = os.fork()
+                if self.pid == 0:
+                    _write(to, make, nice)
         except OSError:
             os.close(self._from)
             os.close(to)
             raise
-        if self.pid == 0:
-            _write(to, make, nice)
         os.close(to)
         self._lock = threading.Lock()
         self._reading = self._over = False
@@ -125,6 +126,17 @@ class Forked:
         return b"".join(parts)
 
 
+@contextlib.contextmanager
+def _no_signal() -> Iterator[None]:
+    """In this thread. A signal to the child would be told to the loop of the parent, by the file that both have: Ctrl-C
+    would count twice. The child takes none that the terminal sends to both."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _THEIRS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _bury(pid: int) -> None:
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, 0)
@@ -158,9 +170,7 @@ def _write(to: int, make: Callable[[], Iterable[bytes]], nice: int) -> Never:
 
 
 def _forget_all_but(to: int) -> None:
-    signal.set_wakeup_fd(-1)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)  # signals of the parent's stay blocked: it ends this process, or the pipe breaks
     nowhere = os.open(os.devnull, os.O_RDWR)
     for fd in {0, 1, 2} - {to}:  # a process without stdin may have the pipe there
         os.dup2(nowhere, fd)

@@ -1,0 +1,105 @@
+"""Ctrl-C as framework/interrupt.py has it, in small programs; in whole commands: ``tests/cli/test_ctrl_c.py``."""
+
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from framework.interrupt import undisturbed
+
+
+def program(text):
+    head = "import os, signal, subprocess, sys\nfrom framework import interrupt\n"
+    press = "def press(): os.kill(os.getpid(), signal.SIGINT)\n"
+    return subprocess.run(
+        [sys.executable, "-c", head + press + text], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_while_it_imports_nothing_is_raised_that_a_module_could_catch():
+    done = program("with interrupt.command():\n try:\n  press()\n except BaseException: pass\n print('went on')")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_an_error_that_comes_of_it_is_no_error():
+    done = program(
+        "with interrupt.command():\n"
+        " interrupt.interruptible()\n"
+        " try:\n  press()\n  while True: pass\n"
+        " finally: raise ConnectionError('it went away, as it was told to')\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("error", ["ValueError('a fault')", "SystemExit(7)"])
+def test_another_error_is_what_it_was(error):
+    done = program(f"with interrupt.command():\n interrupt.interruptible()\n raise {error}")
+    assert done.returncode == (7 if "7" in error else 1)
+    assert ("ValueError: a fault" in done.stderr) == ("7" not in error)
+
+
+def test_one_that_nobody_can_catch_comes_again():
+    """Python prints an exception of ``__del__`` and goes on."""
+    done = program(
+        "class Ends:\n def __del__(self):\n  press()\n  while True: pass\n"
+        "with interrupt.command():\n"
+        " interrupt.interruptible()\n"
+        " Ends()\n"
+        " signal.pause()\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_when_it_is_over_what_it_started_is_gone():
+    done = program(
+        "with interrupt.command():\n"
+        " interrupt.interruptible()\n"
+        " child = interrupt.start([sys.executable, '-c', 'import signal; signal.pause()'], stdin=subprocess.DEVNULL)\n"
+        " print(child.pid, os.getpgid(child.pid) != os.getpgid(0), flush=True)\n"
+        " press()\n"
+        " signal.pause()\n"
+    )
+    pid, alone = done.stdout.split()
+    assert (done.returncode, alone, done.stderr) == (130, "True", "")
+    found = subprocess.run(["ps", "-p", pid], capture_output=True, check=False)
+    assert found.returncode, "the child is left"
+
+
+def test_a_shell_that_ignores_it_for_a_command_in_the_background_is_heeded():
+    ignored = "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    done = program(ignored + "with interrupt.command():\n interrupt.interruptible()\n press()\n print('went on')")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "went on\n", "")
+
+
+def test_a_signal_waits_for_the_end_also_of_the_outer_one():
+    done = []
+
+    def press():
+        with undisturbed():
+            with undisturbed():
+                signal.raise_signal(signal.SIGINT)
+                done.append("inner")
+            done.append("outer")
+
+    with pytest.raises(KeyboardInterrupt):
+        press()
+    assert done == ["inner", "outer"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_in_another_thread_there_is_nothing_to_wait_for():
+    failed = []
+
+    def enter():
+        try:
+            with undisturbed():
+                pass
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert not failed
