@@ -53,7 +53,7 @@ async def _states(node: "Node") -> dict[str, int]:
     bars: dict[str, TaskID] = {}
     sizes: dict[str, int] = {}
     with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
-        while node.member is None or node.member.com.unready:
+        while node.unwell():
             for job in node.member.handing.status()["fetching"] if node.member is not None else ():
                 at = job["replica"]
                 if at not in bars:

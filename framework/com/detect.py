@@ -32,6 +32,7 @@ class Detector:
         self.floor = floor
         self._peers: dict[Node, _Peer] = {}
         self._looked_at: float | None = None
+        self.stood_still = False  # before the last look, for so long that others may have suspected this node
 
     def watch(self, peer: Node, now: float) -> None:
         """From now on; it counts as heard."""
@@ -58,7 +59,8 @@ class Detector:
         """Whom to suspect. To be called often: a long time between two looks was lost here, not there."""
         lost = now - self._looked_at if self._looked_at is not None else 0.0
         self._looked_at = now
-        if lost > self.floor / 3:
+        self.stood_still = lost > self.floor / 3
+        if self.stood_still:
             for peer in self._peers.values():
                 peer.heard_at = min(now, peer.heard_at + lost)
         return {p for p in self._peers if self.silence(p, now) > self.patience(p)}

@@ -42,6 +42,7 @@ class Handover:
         self._wishes: dict[Replica, set[tuple[Node, int]]] = {}  # nodes, and which life of them
         self._closed_at: dict[Replica, float] = {}
         self._open_until: dict[Replica, float] = {}
+        self._told: dict[Node, int] = {}  # the frame that says last that a replica here has its state
         for host in com.hosts.values():
             if host.replica in com.lives.view.unready:
                 host.order.closed = True
@@ -56,6 +57,12 @@ class Handover:
     def _choose(self) -> None:
         mine = {r: self.seeds[r] for r in self.committed}
         self.seeds = mine | {r: source for r, source in self.com.lives.view.seeds if r in self.unready}
+
+    @property
+    def told(self) -> bool:
+        """Do all other members know that the replicas here which have a state have one? So their calls go there."""
+        links = self.com.links
+        return all(links[n].has_brought(at) for n, at in self._told.items() if n in links)
 
     @property
     def committed(self) -> list[Replica]:
@@ -75,7 +82,8 @@ class Handover:
         return tuple(sorted(nodes, key=lambda n: (view.life(n) or 0, n)))
 
     def refresh(self) -> None:
-        """The view has changed."""
+        """The view has changed. It says which replicas have a state."""
+        self._told.clear()
         self._choose()
         for mine in self.unready:
             self.unready[mine] = self.donors(mine)
@@ -209,7 +217,8 @@ class Handover:
         self._held.pop(event.replica, None)
         self.seeds.pop(event.replica, None)
         self.com.lives.pending.discard(event.replica)
-        for node in self.com.links:
+        for node, link in self.com.links.items():
             self.com.post(node, Ready(self.com.view, event.replica))
+            self._told[node] = link.last
         host.adopted()
         self.look(host, now)

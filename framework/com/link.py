@@ -125,6 +125,15 @@ class Link:
         return len(self._unacked)
 
     @property
+    def last(self) -> int:
+        """The number of the frame that brings the last message which was pushed. Nothing was pushed before: 0."""
+        return self._next + (len(self._out) - 1) // self.timing.batch
+
+    def has_brought(self, number: int) -> bool:
+        """Has the peer acknowledged this frame?"""
+        return number < (self._unacked[0][0] if self._unacked else self._next)
+
+    @property
     def open(self) -> bool:
         """Is there room in the window?"""
         return len(self._unacked) < self.timing.window

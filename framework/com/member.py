@@ -24,6 +24,7 @@ from framework.com.detect import Detector
 from framework.com.events import Arrived, Isolated, Out, Transmit
 from framework.com.messages import Frame, encode
 from framework.com.states import State, state_of
+from framework.com.sure import Sureness
 from framework.com.telling import Changing
 from framework.com.view import View
 from framework.com.words import (
@@ -74,6 +75,7 @@ class Membership:
         self._shunned: set[Node] = set()  # who is left out because it is not heard here would be so again at once
         self._refused: dict[Node, float] = {}  # until when nobody tries again to let it in
         self._outside: dict[Node, float] = {}  # members that have not taken the view: when they were heard
+        self.sureness = Sureness(com, self)
 
     @property
     def view(self) -> View:
@@ -92,9 +94,11 @@ class Membership:
             for peer in self.com.links:
                 self.detector.watch(peer, now)
         self.suspects = self.detector.look(now)
+        if self.detector.stood_still:
+            self.sureness.doubt()
         self._isolation()
         self.outsiders = {n: o for n, o in self.outsiders.items() if now - o.heard_at < 2 * self.patience}
-        if self.isolated and self._all_outside(now):
+        if self.sureness.few and self._all_outside(now):
             self._out(f"a majority of view {self.view.version} is lost: all begin anew", self.view)
             return
         leaving = self._leaving()
@@ -169,10 +173,12 @@ class Membership:
                 self._say(node, Accept(me, self.com.lives.mine, version, attempt.ballot, attempt.decision), now)
 
     def _isolation(self) -> None:
-        isolated = len(self.view.members) - len(self.suspects) < self.view.majority
+        isolated = self.sureness.few or (self.isolated and not self.sureness.whole)
         if isolated != self.isolated:
             self.isolated = isolated
             self.com.tell(Isolated(isolated))
+            if isolated:
+                self.sureness.doubt()
 
     # what people want
 
@@ -272,7 +278,9 @@ class Membership:
                 self._count_accepted(self.attempt, now)
 
     def _hello(self, word: Hello, now: float) -> None:
-        self._shunned.discard(word.source)
+        if word.source in self._shunned:
+            self._shunned.discard(word.source)
+            self._refused.pop(word.source, None)  # the others have refused it because it was not heard here
         if now < self._refused.get(word.source, now):
             return
         if self.view.incarnation(word.source) == word.incarnation and self.view.life(word.source) is not None:
@@ -375,6 +383,7 @@ class Membership:
         for node in decision.joined:
             self.outsiders.pop(node, None)
         flush.install(self.com, decision)
+        self.sureness.keep(self.com.links.keys() - set(decision.joined))
         for node in decision.left:
             self.detector.forget(node)
         for node in decision.joined:

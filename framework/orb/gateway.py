@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import uuid4
 
 import msgspec
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from framework.com.events import Accepted, Cancel, Leave, Received, Session, Submit
@@ -24,7 +24,7 @@ from framework.com.messages import Transmission
 from framework.declare import Method
 from framework.errors import Aborted, BadRequest, OboError, OutcomeUnknown, ResourceExhausted, Unavailable
 from framework.ids import Node, Replica, check_name
-from framework.net.wire import com_pb2, orb_pb2, orb_pb2_grpc, trace_pb2
+from framework.net.wire import orb_pb2_grpc
 from framework.net.wire.orb_pb2 import (
     DescribeRequest,
     DescribeResponse,
@@ -38,6 +38,7 @@ from framework.orb import looking
 from framework.orb.as_json import read_arguments, receipt_named, write_result
 from framework.orb.config import Config
 from framework.orb.guard import Guard
+from framework.orb.health import SERVICES, HealthServicer
 from framework.orb.inputs import LONGEST
 from framework.orb.messages import Act, Ask, encode
 from framework.orb.naming import Naming
@@ -51,11 +52,6 @@ log = logging.getLogger(__name__)
 TIMEOUT = 10.0
 MOST_IN_FLIGHT = 10_000
 HOLD = 0.005  # seconds between two looks whether there is room for more
-
-SERVICES = tuple(
-    service.full_name for file in (com_pb2, orb_pb2, trace_pb2) for service in file.DESCRIPTOR.services_by_name.values()
-)
-STATES = "obo.states"  # a name for health alone: it takes calls, and has the states of all its replicas
 
 R = TypeVar("R")
 _sessions = msgspec.msgpack.Decoder(tuple[Session, ...])
@@ -95,6 +91,7 @@ class Host(Protocol):
     def session(self, client: str) -> Session | None: ...
     def pick(self, replicas: Sequence[Replica]) -> Replica: ...
     def refusal(self) -> str: ...
+    def unwell(self) -> str: ...
 
 
 class Gateway:
@@ -108,7 +105,7 @@ class Gateway:
         self._host = host
         self._session = host.session
         self._feed = host.feed
-        self._health = health.aio.HealthServicer()
+        self._health = HealthServicer(host)
         self._closed = False
         self._busy: dict[str, _Name] = {}
         self.names: Mapping[str, object] = self._busy  # its clients, for the com layer
@@ -117,39 +114,29 @@ class Gateway:
         self._made = 0
         self._closing: asyncio.Task[None] | None = None
         self._telling: set[asyncio.Task[None]] = set()
-        self._has_states = False
 
     async def serve_on(self, server: Any) -> None:
         orb_pb2_grpc.add_GatewayServicer_to_server(_Acceptor(self), server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        await self._tell(False, *SERVICES, STATES)
+        await self._health.refresh()
         names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)
 
-    def serves(self, yes: bool) -> None:
-        """For those who watch its health."""
-        self._will_tell(yes, *SERVICES)
+    def tell_health(self) -> None:
+        """To those who watch it, if something has changed."""
+        if self._health.changed:
+            task = asyncio.ensure_future(self._health.refresh())
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
 
-    def has_states(self, yes: bool) -> None:
-        """For those who wait until the next node may be stopped."""
-        if yes != self._has_states:
-            self._has_states = yes
-            self._will_tell(yes, STATES)
-
-    def _will_tell(self, yes: bool, *services: str) -> None:
-        task = asyncio.ensure_future(self._tell(yes, *services))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
-
-    async def _tell(self, serves: bool, *services: str) -> None:
-        word = health_pb2.HealthCheckResponse.SERVING if serves else health_pb2.HealthCheckResponse.NOT_SERVING
-        for service in services:
-            await self._health.set(service, word)
+    @property
+    def parting(self) -> bool:
+        return self._closing is not None
 
     def part(self) -> None:
         """Say that it stops soon. Who watches the health may be slow to hear of it: nobody waits for that."""
         if self._closing is None:
-            self._closing = asyncio.ensure_future(self._health.enter_graceful_shutdown())
+            self._closing = asyncio.ensure_future(self._health.part())
 
     def drain(self) -> None:
         """No more Invokes."""

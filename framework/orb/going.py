@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from framework.com.events import Depart
 from framework.errors import BadRequest, Unavailable
+from framework.ids import ObjectName, node_of
 
 if TYPE_CHECKING:
+    from framework.orb.life import Life
     from framework.orb.node import Node
 
 log = logging.getLogger(__name__)
@@ -20,8 +22,8 @@ LINGER = 0.2  # seconds in which those who stay hear of what was decided
 
 
 async def drain(node: "Node") -> None:
-    """Take no more calls; return when those in flight are answered and nothing is running or waiting here. One that may
-    leave does not wait for what others go on doing here."""
+    """Take no more calls; return when those in flight are answered, nothing is running or waiting here, and no state is
+    here alone while others wait for it. One that may leave does not wait for what others go on doing here."""
     node.comparing.stop()  # before all else: where everybody goes, others may be gone when they are asked
     if node.member is not None:
         node.member.dispatch.hurry()
@@ -31,7 +33,7 @@ async def drain(node: "Node") -> None:
     node.gateway.drain()
     until: float | None = None
     loop = asyncio.get_running_loop()
-    while node.failed is None and node.open():
+    while node.failed is None and (node.open() or (node.member is not None and only_here(node.member))):
         if node.member is None or node.member.waiting() or node.gateway.in_flight or not _may_go(node):
             until = None
         elif until is None:
@@ -50,9 +52,35 @@ async def _part(node: "Node") -> None:
         await asyncio.sleep(LOOK / 4)
 
 
+def check_may_go(life: "Life") -> None:
+    """BadRequest that says why its node cannot leave in order."""
+    view, name = life.com.lives.view, life.node.name
+    stay = [n for n in view.members if n != name and n not in life.com.member.suspects]
+    if len(stay) < view.majority:
+        raise BadRequest(
+            f"{name} cannot leave in order: without it {len(stay)} of the {len(view.members)} members of "
+            f"view {view.version} would be left, {view.majority} are needed"
+        )
+    if lost := only_here(life):
+        raise BadRequest(
+            f"{name} cannot leave in order: no other member has the state of {', '.join(lost)} yet; try again when "
+            "obo health says that they are well"
+        )
+
+
+def only_here(life: "Life") -> list[ObjectName]:
+    """Objects of which other members have replicas, but none with its state."""
+    lives, found = life.com.lives, []
+    for placement, mine in life.com.directory.on(life.node.name):
+        heirs = [r for r in placement.replicas if r != mine and node_of(r) in lives.view.members]
+        if heirs and mine not in life.com.unready and all(r in lives.pending for r in heirs):
+            found.append(placement.name)
+    return found
+
+
 def _may_go(node: "Node") -> bool:
     try:
-        node.life.check_may_go()
+        check_may_go(node.life)
     except (BadRequest, Unavailable):
         return False
     return True

@@ -33,7 +33,7 @@ from framework.com.events import (
 from framework.com.telling import Dropped
 from framework.com.view import View
 from framework.declare import Method, Object
-from framework.errors import BadRequest, Broken, OboError, Unavailable
+from framework.errors import Broken, OboError, Unavailable
 from framework.footprint import Footprint
 from framework.ids import TRAN, ObjectName, Replica, node_of, object_of, replica
 from framework.orb import keeping
@@ -275,6 +275,17 @@ class Life:
             f"{view.majority} are needed; silent: {', '.join(silent)}"
         )
 
+    def unwell(self) -> str:
+        """Why this member is not well, though it takes calls; empty if it is. To be well it must be sure that it is a
+        member of the current view, each of its replicas must have its state, and the other members must know that:
+        then all that the group does includes it, and it stays so until the next view."""
+        com = self.com
+        if not com.member.sureness.whole:
+            return f"{self.node.name} is not sure yet that it is still a member: the group may have left it out"
+        if com.unready:
+            return f"{self.node.name} waits for the states of {', '.join(sorted(com.unready))}"
+        return "" if com.handover.told else f"not all members know yet that {self.node.name} has its states"
+
     @property
     def crowded(self) -> bool:
         """So much waits that clients are held back."""
@@ -300,16 +311,6 @@ class Life:
         if found in self.com.unready:
             raise Unavailable(f"{found} has no state yet")
         return found
-
-    def check_may_go(self) -> None:
-        """BadRequest that says why this node cannot leave in order."""
-        view = self.com.lives.view
-        stay = [n for n in view.members if n != self.node.name and n not in self.com.member.suspects]
-        if len(stay) < view.majority:
-            raise BadRequest(
-                f"{self.node.name} cannot leave in order: without it {len(stay)} of the {len(view.members)} members of "
-                f"view {view.version} would be left, {view.majority} are needed"
-            )
 
     # the end
 

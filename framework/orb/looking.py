@@ -22,7 +22,8 @@ from framework.com.link import Link
 from framework.com.tran_known import known
 from framework.declare import Declaration, Method
 from framework.declare.signature import Parameter
-from framework.ids import Node, node_of
+from framework.ids import Node as NodeName
+from framework.ids import node_of
 from framework.net.line import Line
 from framework.orb.config import Config
 from framework.orb.facts import calls
@@ -30,6 +31,7 @@ from framework.orb.garbage import memory
 
 if TYPE_CHECKING:
     from framework.orb.life import Life
+    from framework.orb.node import Node
 
 When = Literal["always", "keys meet", "never"]
 Stage = Literal["announced", "held", "proposed", "agreed"]
@@ -120,7 +122,15 @@ def _first_line(documented: Any) -> str:
 # how a node is
 
 
-def status(life: "Life", lines: Mapping[Node, Line]) -> dict[str, Any]:
+def told(node: "Node") -> dict[str, Any]:
+    """How a node is, member or not, and why it is not well."""
+    life, lines = node.member, node.peers.lines
+    found = status(life, lines) if life is not None else outside(node.name, lines, node.version)
+    found["group"]["why"] = node.unwell()
+    return found
+
+
+def status(life: "Life", lines: Mapping[NodeName, Line]) -> dict[str, Any]:
     com = life.com
     running = Counter(i.sid.replica for i in com.instances.values())
     waiting = ((host, entry) for host in com.hosts.values() for entry in host.order.entries.values() if _waits(entry))
@@ -165,13 +175,13 @@ def _transactions(com: Com, now: float) -> list[dict[str, Any]]:
     ]
 
 
-def outside(node: Node, lines: Mapping[Node, Line], version: int, why: str) -> dict[str, Any]:
+def outside(node: NodeName, lines: Mapping[NodeName, Line], version: int) -> dict[str, Any]:
     """The same of a node that is not a member."""
     return {
         "node": node,
         "view": version,
         "members": [],
-        "group": {"state": "outsider", "why": why, "members": {}, "suspected": {}, "leaving": []},
+        "group": {"state": "outsider", "members": {}, "suspected": {}, "leaving": []},
         "transfers": {"unready": {}, "fetching": [], "adopting": [], "giving": []},
         "clock": 0,
         "links": {peer: _link(line, None) for peer, line in lines.items()},
@@ -192,7 +202,6 @@ def _group(life: "Life") -> dict[str, Any]:
     now = life.now()
     return {
         "state": member.state,
-        "why": life.refusal(),
         "members": {n: view.life(n) for n in view.members},
         "suspected": {n: round(member.detector.silence(n, now), 2) for n in sorted(member.suspects)},
         "leaving": sorted(member.unwanted),

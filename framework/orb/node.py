@@ -159,7 +159,7 @@ class Node:
         while True:
             await asyncio.sleep(TICK if self.member is None else self.member.tick)
             self.feed(Tick())
-            self.gateway.has_states(self.member is not None and not (self.refusal() or self.member.com.unready))
+            self.gateway.tell_health()
 
     def _explain(self, question: bytes) -> bytes:
         if self.member is None:
@@ -253,6 +253,11 @@ class Node:
             return f"{self.name} is stopping"
         return f"{self.name} is not a member of the group yet: {self.missing()}"
 
+    def unwell(self) -> str:
+        """Why it is not *well*; empty if it is. All that say how a node is ask here (docs/group.md)."""
+        parts = f"{self.name} is stopping" if self.gateway.parting else ""
+        return parts or self.refusal() or (self.member.unwell() if self.member is not None else "")
+
     def missing(self) -> str:
         """What keeps it from being a member."""
         silent = self.outsider.missing() if self.outsider is not None else []
@@ -265,9 +270,8 @@ class Node:
         return f"it has asked {', '.join(silent) or 'all others'} to be let in"
 
     def serving_changed(self) -> None:
-        why = self.refusal()
-        self.gateway.serves(not why)
-        if why:
+        self.gateway.tell_health()
+        if why := self.refusal():
             self.sessions.send_away(why)
 
     # for sessions and gateway
@@ -303,7 +307,7 @@ class Node:
         elif node != self.name:
             raise BadRequest(f"this is {self.name}: ask {node} itself to leave")
         else:
-            self.life.check_may_go()
+            going.check_may_go(self.life)
             log.warning("%s leaves the group: somebody asked for it", node)
             self.asked_to_leave.set()
 
@@ -388,8 +392,7 @@ class Node:
         return msgspec.msgpack.encode(looking.objects(self.config) if what == "objects" else self._status())
 
     def _status(self) -> dict[str, Any]:
-        life, lines = self.member, self.peers.lines
-        told = looking.status(life, lines) if life else looking.outside(self.name, lines, self._version, self.refusal())
+        told = looking.told(self)
         return {**told, "clients": self.sessions.counts(), "invokes": self.gateway.in_flight}
 
     def object(self, replica: str) -> Any:

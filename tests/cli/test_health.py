@@ -4,7 +4,10 @@ import time
 
 import pytest
 
+from framework.errors import BadRequest
+from framework.orb.client import ask_node
 from framework.orb.health import unwell
+from framework.orb.messages import Change
 from framework.testing import cluster
 from objects.counter import Counter
 from tests.cli.run_obo import obo_here
@@ -72,10 +75,23 @@ def test_a_node_without_its_states_takes_calls_but_is_not_well():
         c.stop("n3")
         c.restart("n3")
         assert unwell(c.addresses["n3"], "n3", None, states=False, timeout=5) == ""
-        assert (
-            unwell(c.addresses["n3"], "n3", None, states=True, timeout=5) == "n3 waits for the states of its replicas"
-        )
+        lacks = unwell(c.addresses["n3"], "n3", None, states=True, timeout=5)
+        assert lacks == "n3 takes calls, but is not well: obo status says why"
+        assert c.look("n3")["group"]["why"].startswith("n3 waits for the states of counter@n3")
         until = time.monotonic() + 30
         while unwell(c.addresses["n3"], "n3", None, states=True, timeout=5):
             assert time.monotonic() < until
             time.sleep(0.05)
+
+
+def test_a_node_does_not_leave_with_a_state_that_others_wait_for():
+    """Told to stop a moment too early, it goes when n3 has the state; and obo leave is refused until then."""
+    with cluster({"counter": Slow}, nodes=3, on={"counter": ["n1", "n3"]}) as c:
+        c.connect("n2").object(Slow, "counter").increment()
+        c.stop("n3")
+        c.restart("n3")
+        assert c.look("n3")["transfers"]["unready"]
+        with pytest.raises(BadRequest, match="no other member has the state of counter yet"):
+            ask_node(c.addresses["n1"], Change(1, "leave", "n1"), 5)
+        c.stop("n1")
+        assert c.connect("n2").object(Slow, "counter").show() == 1

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from framework.com.core import Com
-from framework.com.events import AnyEffect, AnyEvent, Arrived, Evict, Installed, Out, Tick, Transmit
+from framework.com.events import AnyEffect, AnyEvent, Arrived, Evict, Installed, Out, Tick, Transmit, Writable
 from framework.com.link import Timing
-from framework.com.messages import Frame
+from framework.com.messages import Frame, encode
 from framework.com.view import Directory, Placement, View
 from framework.com.words import AnyWord, decode
 from framework.footprint import Relation
@@ -43,6 +43,15 @@ class Council:
         for effect in effects:
             if isinstance(effect, Transmit) and not isinstance(decode(effect.data, node), Frame):
                 self.bag.append(Word(node, effect.peer, effect.data))
+
+    def hear(self, node: Node, *peers: Node) -> None:
+        """Of each of these it gets an empty frame that acknowledges all that it has to say now."""
+        for peer in peers:
+            link = self.com[node].links.get(peer)
+            if link is not None:
+                self.step(node, Writable(peer))
+            last = link.last if link is not None else 0
+            self.step(node, Arrived(peer, encode(Frame(peer, 1, 0, last, 0, 1))))
 
     def tick(self, *nodes: Node, later: float = 0.0) -> None:
         self.now += later

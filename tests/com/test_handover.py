@@ -70,6 +70,16 @@ def test_the_others_learn_who_has_its_state() -> None:
     assert not any(s.com(n).lives.pending for n in ("n1", "n2", "n3", "n4"))
 
 
+def test_it_is_told_when_all_others_have_acknowledged_it() -> None:
+    """Calls that the others send go to it only then."""
+    s = joined(stage())
+    ask(s)
+    s.until(lambda: has_state(s))
+    assert not s.com("n4").handover.told
+    s.until(lambda: s.com("n4").handover.told)
+    assert not any(THERE in s.com(n).lives.pending for n in ("n1", "n2", "n3", "n4"))
+
+
 def test_what_runs_since_an_earlier_view_ends_first() -> None:
     """It does not go to the joiner; so the state must have it. The replica is not closed for that: it may last."""
     s = stage()

@@ -310,9 +310,101 @@ def test_isolated_and_back() -> None:
     assert [e.yes for e in council.heard[N1] if isinstance(e, Isolated)] == [True]
     assert council.com[N1].member.state == "isolated"
     assert not council.said(Prepare)
-    council.step(N1, Arrived(N2, encode(Frame(N2, 1, 0, 0, 0, 1))))
+    council.hear(N1, N2)
     council.tick(N1, later=1.0)
     assert [e.yes for e in council.heard[N1] if isinstance(e, Isolated)] == [True, False]
+
+
+def test_what_was_on_its_way_before_a_cut_does_not_end_isolation() -> None:
+    """Frames of n2 and n3 come when the network is whole again. They were sent before the two went on without n1."""
+    council = Council((N1, N2, N3), Timing(suspect_after=30.0))
+    for _ in range(40):
+        council.tick(N1, later=1.0)
+    assert council.com[N1].member.state == "isolated"
+    for peer in (N2, N3):
+        council.step(N1, Arrived(peer, encode(Frame(peer, 1, 0, 0, 0, 1))))
+    council.tick(N1, later=1.0)
+    assert not council.com[N1].member.suspects
+    assert council.com[N1].member.state == "isolated" and not council.com[N1].member.sureness.whole
+    council.hear(N1, N2)
+    council.tick(N1, later=1.0)
+    assert council.com[N1].member.state == "steady" and council.com[N1].member.sureness.whole
+
+
+def test_who_stood_still_is_not_sure_before_a_majority_answers() -> None:
+    """The others may have gone on without it meanwhile. It is not isolated: its calls go on."""
+    council = Council(FIVE, Timing(suspect_after=30.0))
+    com = council.com[N1]
+    council.tick(N1)
+    assert com.member.sureness.whole
+    council.tick(N1, later=100.0)
+    assert not com.member.sureness.whole and com.member.state == "steady"
+    council.step(N1, Arrived(N2, encode(Frame(N2, 1, 0, 0, 0, 1))))
+    council.hear(N1, N3)
+    assert not com.member.sureness.whole, "n1 and n3 are two; n2 has acknowledged nothing"
+    council.hear(N1, N4)
+    assert com.member.sureness.whole
+    council.tick(N1, later=1.0)
+    assert com.member.sureness.whole
+
+
+def test_a_view_that_was_decided_before_it_stood_still_proves_nothing() -> None:
+    """A later one may be without it. Only those who stay are asked; who joins knows the view."""
+    council = Council(FIVE, Timing(suspect_after=30.0))
+    com = council.com[N1]
+    council.tick(N1)
+    council.tick(N1, later=100.0)
+    council.step(N1, Arrived(N2, encode(Decided(N2, NEXT))))
+    assert com.view == 2 and not com.member.sureness.whole
+    council.hear(N1, N2, N3)
+    assert com.member.sureness.whole
+
+
+def test_all_that_are_isolated_find_out_that_nothing_has_changed() -> None:
+    """Nobody could decide anything meanwhile: the view goes on, and nobody begins anew."""
+    council = Council((N1, N2, N3), Timing(suspect_after=30.0))
+    for _ in range(40):
+        council.tick(later=1.0)
+    for node in (N1, N2, N3):
+        for peer in {N1, N2, N3} - {node}:
+            council.step(node, Arrived(peer, encode(Frame(peer, 1, 0, 0, 0, 1))))
+        council.tick(node, later=1.0)
+        assert council.com[node].member.state == "isolated"
+        council.hear(node, *({N1, N2, N3} - {node}))
+        council.tick(node)
+        assert council.com[node].member.state == "steady"
+
+
+def test_who_was_left_out_for_its_silence_is_let_in_as_soon_as_it_is_heard_again() -> None:
+    """n3 is heard by n1 first: n2 does not hear it yet, so it is not let in. Nobody waits longer than n2 does."""
+    council = Council((N1, N2, N3), Timing(suspect_after=30.0))
+    for _ in range(40):
+        for node, other in ((N1, N2), (N2, N1)):
+            council.hear(node, other)
+            council.tick(node, later=0.5)
+        council.run()
+    assert council.com[N1].view == 2 == council.com[N2].view
+    council.bag.clear()
+
+    def asks(*nodes: Node) -> None:
+        for _ in range(40):
+            for node in nodes:
+                council.step(node, Arrived(N3, encode(Hello(N3, 7))))
+            for node, other in ((N1, N2), (N2, N1)):
+                council.hear(node, other)
+                council.tick(node, later=0.5)
+            council.run()
+
+    asks(N1)
+    assert council.com[N1].lives.view.life(N3) is None and council.com[N1].view > 2, "refused"
+    before = council.now
+    council.step(N2, Arrived(N3, encode(Hello(N3, 7))))
+    while council.com[N2].lives.view.life(N3) is None:
+        council.hear(N1, N2), council.hear(N2, N1)
+        council.tick(N1, N2, later=0.5)
+        council.run()
+        assert council.now - before < 3 * council.com[N2].member.patience, "three attempts at most"
+    assert council.com[N1].lives.view.incarnation(N3) == 7
 
 
 # words that make no sense

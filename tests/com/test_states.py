@@ -8,7 +8,7 @@ import pytest
 from framework.com.core import Com
 from framework.com.events import Arrived, Evict, Isolated, Tick
 from framework.com.link import Timing
-from framework.com.messages import Frame, encode
+from framework.com.messages import encode
 from framework.com.outsider import Admitted, Outsider
 from framework.com.states import MEANING, OUTSIDER, TABLE, State, Transition, state_of
 from framework.com.view import Directory, View
@@ -42,8 +42,7 @@ class Subject:
         self.council.step(N1, Arrived(source, encode(word)))
 
     def hear(self, *nodes: Node) -> None:
-        for node in nodes:
-            self.council.step(N1, Arrived(node, encode(Frame(node, 1, 0, 0, 0, 1))))
+        self.council.hear(N1, *nodes)
         self.council.tick(N1, later=1.0)
 
     def miss(self, *nodes: Node) -> None:
@@ -132,6 +131,7 @@ def stop_missing(s: Subject) -> None:
 
 def decide_with(s: Subject) -> None:
     s.tell(N2, Decided(N2, Decision(WITH, (N4, N5))))
+    s.hear(N2, N3)
     assert s.com.view == 2
 
 

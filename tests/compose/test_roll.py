@@ -14,6 +14,7 @@ class Engine:
     def __init__(self, services=("init", "n1", "n2", "n3", "n4")):
         self.services = services
         self.unwell = set()
+        self.gone = set()
         self.asked = []
         self.breaks = None  # a node that is unwell after its restart
 
@@ -24,9 +25,14 @@ class Engine:
             after = {"init": {"condition": "service_completed_successfully"}}
             found = {name: {"depends_on": after} if name != "init" else {"command": ["x"]} for name in self.services}
             return json.dumps({"services": found})
-        if words[0] == "ps":
-            health = "unhealthy" if words[-1] in self.unwell else "healthy"
-            return json.dumps({"State": "running", "Health": health}) + "\n"
+        if words[0] == "ps":  # the engine is slow to see that a container is not well
+            state = "exited" if words[-1] in self.gone else "running"
+            return json.dumps({"State": state, "Health": "healthy"}) + "\n"
+        if words[0] == "exec":
+            assert words[3:] == ["obo", "health"]
+            if words[2] in self.unwell:
+                raise Unavailable(f"obo: {words[2]} takes no calls")
+            return f"{words[2]} is well\n"
         self.asked.append((words[0], words[-1]))
         if words[0] == "up" and words[-1] == self.breaks:
             self.unwell.add(self.breaks)
@@ -50,7 +56,7 @@ def test_one_after_the_other(file):
 def test_nothing_goes_on_when_one_is_not_well(file):
     engine = Engine()
     engine.breaks = "n2"
-    with pytest.raises(Unavailable, match="n2 is running unhealthy: n3 stays as it is"):
+    with pytest.raises(Unavailable, match="n2 is not well: obo: n2 takes no calls: n3 stays as it is"):
         roll(Compose(file, engine), ["n1", "n2", "n3"], lambda _: None)
     assert engine.asked[-1] == ("up", "n2")
     engine = Engine()
@@ -58,6 +64,10 @@ def test_nothing_goes_on_when_one_is_not_well(file):
     with pytest.raises(Unavailable, match="n1 stays as it is"):
         roll(Compose(file, engine), ["n1", "n2", "n3"], lambda _: None)
     assert engine.asked == [("run", "init")]
+    engine = Engine()
+    engine.gone.add("n2")
+    with pytest.raises(Unavailable, match="n2 is exited: n1 stays as it is"):
+        roll(Compose(file, engine), ["n1", "n2", "n3"], lambda _: None)
 
 
 def test_the_image_is_built_first(file):

@@ -60,6 +60,36 @@ def test_a_node_alone_in_its_configuration_is_a_group(ports):
     asyncio.run(run())
 
 
+def test_health_is_what_the_node_is_at_this_moment(ports):
+    """Out of the group, and back: no moment at which it says that it is well and has left, or lacks a state."""
+
+    async def run():
+        config = parse(toml(ports(3)))
+        nodes = await started(config, "n1", "n2", "n3")
+        await asyncio.gather(*(node.joined.wait() for node in nodes))
+        n2 = nodes[1]
+        ask = n2.gateway._health.Check
+
+        async def says(service):
+            return (await ask(health_pb2.HealthCheckRequest(service=service), None)).status
+
+        serving, not_serving = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
+        await until(lambda: not n2.unwell())
+        assert [await says(s) for s in ("obo.orb.v1.Gateway", "obo.states")] == [serving, serving]
+        n2.life.com.member.suspects |= {"n1", "n3"}
+        assert "not sure" in n2.unwell()
+        assert [await says(s) for s in ("obo.orb.v1.Gateway", "obo.states")] == [serving, not_serving]
+        n2.life.com.member.suspects.clear()
+        n2.out("a test wants it")
+        assert [await says(s) for s in ("obo.orb.v1.Gateway", "obo.states")] == [not_serving, not_serving]
+        n2.gateway.part()
+        assert n2.unwell() == "n2 is stopping"
+        for node in nodes:
+            await node.stop()
+
+    asyncio.run(run())
+
+
 def test_without_all_nodes_no_group_begins_and_clients_wait(ports):
     async def run():
         config = parse(toml(ports(3)))

@@ -418,8 +418,7 @@ def test_an_isolated_side_is_no_longer_isolated_when_it_hears_again(set_up_group
     stage.wait(300)
     assert all(stage.isolated(n) for n in FIVE.split())
     stage.lose_all()
-    stage.wait(30)
-    assert not any(stage.isolated(n) for n in FIVE.split())
+    stage.until(lambda: not any(stage.isolated(n) for n in FIVE.split()), most=TIMING.suspect_after)
     stage.wait(200)
     left = [n for n in FIVE.split() if stage.is_member(n)]
     assert stage.complete(" ".join(left)) and len(left) == 5
