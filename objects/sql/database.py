@@ -13,6 +13,7 @@ from framework import (
     LATER,
     Backed,
     BadRequest,
+    Broken,
     Keys,
     Outdated,
     Place,
@@ -202,7 +203,7 @@ class Database(Backed):
 
     def _open_engine(self) -> Engine:
         if self._engine is None:
-            raise BadRequest("the database is not open")
+            raise Broken("the database is not open")
         return self._engine
 
     def _step(self, sql: str, params: Params) -> Step:

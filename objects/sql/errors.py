@@ -5,7 +5,9 @@ a stranger, connection lost. Each says what was wrong, and in which statement.
 """
 
 import sqlite3
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 from framework import Broken
 
@@ -13,6 +15,33 @@ if TYPE_CHECKING:
     import psycopg
 
 _SHOWN = 200
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _Store(Protocol):
+    def _broken(self, error: Any, what: str) -> Exception: ...
+
+
+S = TypeVar("S", bound=_Store)
+
+
+def own(*kinds: type[Exception]) -> Callable[[Callable[Concatenate[S, P], R]], Callable[Concatenate[S, P], R]]:
+    """Decorate a method of an engine. A fault of a caller's statement is a ``SqlError`` when it gets here. An error of
+    the driver is one of our own statements: the store's fault. Told to the caller, it would be an answer that other
+    replicas do not give."""
+
+    def decorated(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+        @wraps(method)
+        def guarded(self: S, *args: P.args, **named: P.kwargs) -> R:
+            try:
+                return method(self, *args, **named)
+            except kinds as error:
+                raise self._broken(error, f"[{method.__name__}]") from error
+
+        return guarded  # type: ignore[return-value]  # ``self`` by position only
+
+    return decorated
 
 
 class SqlError(ValueError):
@@ -64,6 +93,8 @@ def from_sqlite(error: Exception, what: str) -> Exception:
         return Broken(f"out of memory; {where}")
     if isinstance(error, sqlite3.Error):
         code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        if not code and "closed database" in str(error):
+            return Broken(f"{error}; {where}")
         if code in _BROKEN:
             name = getattr(error, "sqlite_errorname", code)
             return Broken(f"{_BROKEN[code]} ({name}: {error}); {where}")
@@ -84,6 +115,8 @@ def from_sqlite(error: Exception, what: str) -> Exception:
 #: Classes of SQLSTATE that say something about the server: connection, deadlock, resources, operator, system.
 _BROKEN_CLASSES: Final = ("08", "40", "53", "57", "58", "F0", "XX")
 _LOCKED: Final = "55P03"
+_LOST: Final = ("OperationalError", "InterfaceError", "InternalError")
+_TOO_LARGE: Final = "invalid memory alloc request size"  # PostgreSQL takes a value of more than 1 GB for its own fault
 _RAISED: Final = "P0001"  # RAISE in a trigger, as RAISE(ABORT) is in SQLite
 
 
@@ -95,8 +128,10 @@ def from_postgres(error: "psycopg.Error", what: str) -> Exception:
     text = diag.message_primary or " ".join(str(error).split())
     if diag.message_detail:
         text += f" ({diag.message_detail})"
+    if _TOO_LARGE in text:
+        return DataError(f"{text}; {where}")
     if state is None:
-        lost = type(error).__name__ in ("OperationalError", "InterfaceError", "InternalError")
+        lost = any(kind.__name__ in _LOST for kind in type(error).__mro__)
         return Broken(f"the connection is lost: {text}; {where}") if lost else DataError(f"{text}; {where}")
     if state.startswith(_BROKEN_CLASSES) or state == _LOCKED:
         return Broken(f"{text} (SQLSTATE {state}); {where}")

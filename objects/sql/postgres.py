@@ -18,7 +18,7 @@ from sqlalchemy import URL
 from framework import BadRequest, Broken, Recalled
 from objects.sql import digest, postgres_catalog, postgres_moving, postgres_notes
 from objects.sql.engine import Step
-from objects.sql.errors import ProgrammingError, from_postgres, shown
+from objects.sql.errors import ProgrammingError, from_postgres, own, shown
 from objects.sql.footprint import Schema, read_postgres
 from objects.sql.options import Options
 from objects.sql.postgres_connect import Raw, alone, reader, writer
@@ -31,6 +31,7 @@ from objects.sql.statement import Statement
 from objects.sql.tokens import Dialect
 
 T = TypeVar("T")
+_own = own(psycopg.Error)
 _pack = msgspec.msgpack.Encoder().encode
 
 
@@ -52,6 +53,7 @@ class Postgres:
 
     # its life
 
+    @_own
     def open(self) -> None:
         try:
             self._connect()
@@ -65,9 +67,7 @@ class Postgres:
                 postgres_catalog.wipe(raw)
                 postgres_notes.make(raw)
             self._look()
-        except psycopg.Error as error:
-            self.close()
-            raise self._broken(error, "[opening]") from error
+            self._readers.use(lambda raw: None)  # it can be read, too
         except BaseException:
             self.close()
             raise
@@ -116,36 +116,28 @@ class Postgres:
 
     # batches
 
+    @_own
     def recall(self) -> Recalled | None:
-        try:
-            return postgres_notes.recall(self._raw)
-        except psycopg.Error as error:
-            raise self._broken(error, "[recall]") from error
+        return postgres_notes.recall(self._raw)
 
+    @_own
     def begin(self) -> None:
-        try:
-            self._raw.execute("BEGIN")
-        except psycopg.Error as error:
-            raise self._broken(error, "[begin]") from error
+        self._raw.execute("BEGIN")
         self._saved = self._renewed = False
 
+    @_own
     def commit(self, entries: Sequence[bytes], head: bytes | None) -> None:
-        try:
-            self._sequences.write(self._raw, self._renewed)
-            postgres_notes.write(self._raw, self._position + 1, entries, head)
-            self._raw.execute("COMMIT")
-            if self._renewed:
-                self._publish()
-        except psycopg.Error as error:
-            raise self._broken(error, "[commit]") from error
+        self._sequences.write(self._raw, self._renewed)
+        postgres_notes.write(self._raw, self._position + 1, entries, head)
+        self._raw.execute("COMMIT")
+        if self._renewed:
+            self._publish()
         self._position += 1
 
+    @_own
     def rollback(self) -> None:
-        try:
-            self._raw.execute("ROLLBACK")
-            self._look()
-        except psycopg.Error as error:
-            raise self._broken(error, "[rollback]") from error
+        self._raw.execute("ROLLBACK")
+        self._look()
 
     @contextmanager
     def provisional(self) -> Iterator[None]:
@@ -177,6 +169,7 @@ class Postgres:
     def adapt(self, params: Params) -> Params:
         return params
 
+    @_own
     def perform(self, steps: Sequence[Step]) -> list[Result]:
         raw = self._raw
         version, renewed = self.version, self._renewed
@@ -299,10 +292,16 @@ class Postgres:
 
     # state
 
+    @_own
     def get_state(self) -> Iterable[bytes]:
         raw = reader(self._url, self._name)
-        return postgres_moving.leaving(raw, postgres_moving.place_of(raw, self._options.tools), self._about(raw))
+        try:
+            return postgres_moving.leaving(raw, postgres_moving.place_of(raw, self._options.tools), self._about(raw))
+        except BaseException:
+            raw.close()
+            raise
 
+    @_own
     def set_state(self, chunks: Iterable[bytes]) -> None:
         try:
             with self._readers.none():
@@ -312,9 +311,6 @@ class Postgres:
                 postgres_moving.arrive(chunks, place, self._about(raw))
                 postgres_notes.make(raw)
                 self._look()
-        except psycopg.Error as error:
-            self._start_afresh()
-            raise self._broken(error, "[set_state]") from error
         except BaseException:
             self._start_afresh()
             raise

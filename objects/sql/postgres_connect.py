@@ -81,17 +81,22 @@ def connect(url: URL, name: str, settings: Mapping[str, str]) -> Raw:
 
 
 def writer(url: URL, name: str, relaxed: bool) -> Raw:
-    return connect(url, name, {"synchronous_commit": "off" if relaxed else "on", "lock_timeout": _LOCKS})
+    settings = {"synchronous_commit": "off" if relaxed else "on", "lock_timeout": _LOCKS}
+    return connect(url, name, {**settings, "default_transaction_read_only": "off"})
 
 
 def reader(url: URL, name: str) -> Raw:
-    return connect(url, f"{name} reads", {"default_transaction_read_only": "on"})
+    """Broken, whatever the server says: it has let in the writer."""
+    try:
+        return connect(url, f"{name} reads", {"default_transaction_read_only": "on"})
+    except BadRequest as error:
+        raise Broken(str(error)) from error
 
 
 def _refused(url: URL, error: Exception) -> Exception:
     cause = getattr(error, "orig", None) or error
     shown = url.render_as_string(hide_password=True)
-    if isinstance(cause, psycopg.OperationalError):
+    if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError | psycopg.InternalError):
         text = " ".join(str(cause).split())
         never = any(word in text for word in ("authentication failed", "does not exist", "no pg_hba.conf entry"))
         return (BadRequest if never else Broken)(f"{shown}: {text}")

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
-from framework import Broken
+from framework import Broken, ResourceExhausted
 
 C = TypeVar("C")
 T = TypeVar("T")
@@ -49,7 +49,10 @@ class Readers(Generic[C]):
         taken: list[C | None] = []
         try:
             while len(taken) < self._size:
-                taken.append(self._take())
+                try:
+                    taken.append(self._take())
+                except ResourceExhausted as error:
+                    raise Broken(str(error)) from None
             for one in taken:
                 if one is not None:
                     self._end(one)
@@ -62,4 +65,6 @@ class Readers(Generic[C]):
         try:
             return self._free.get(timeout=_PATIENCE)
         except Empty:
-            raise Broken(f"all {self._size} connections that read are in use for {_PATIENCE:g} s: raise pool") from None
+            raise ResourceExhausted(
+                f"all {self._size} connections that read are in use for {_PATIENCE:g} s: raise pool"
+            ) from None

@@ -17,7 +17,7 @@ from sqlalchemy import URL
 from framework import BadRequest, Broken, Recalled
 from objects.sql import digest, sqlite_notes, sqlite_rowids
 from objects.sql.engine import Step
-from objects.sql.errors import from_sqlite
+from objects.sql.errors import from_sqlite, own
 from objects.sql.footprint import Schema, read_sqlite
 from objects.sql.options import Options
 from objects.sql.readers import Readers
@@ -32,6 +32,7 @@ from objects.sql.tokens import Dialect
 from objects.sql.values import adapted
 
 T = TypeVar("T")
+_own = own(sqlite3.Error)
 
 
 class Sqlite:
@@ -48,10 +49,11 @@ class Sqlite:
         self._keyed: list[str] = []  # tables whose rows have a rowid
         self._lower: frozenset[str] = frozenset()  # the same, in lower case
         self._glance = Glance(lambda: glancing(url, given), self._result)
-        self._readers: Readers[Connection] = Readers(options.pool, lambda: reader(url, given), Connection.close)
+        self._readers: Readers[Connection] = Readers(options.pool, self._reader, Connection.close)
 
     # its life
 
+    @_own
     def open(self) -> None:
         self._files.lock()
         try:
@@ -77,6 +79,16 @@ class Sqlite:
         if self._writer is None:
             raise Broken(f"{self._url.database} is not open")
         return self._writer.raw
+
+    def _reader(self, converting: bool = True) -> Connection:
+        """Of this very file: one that took its place is another database."""
+        made = reader(self._url, self._given, converting)
+        try:
+            self._files.check()
+        except BaseException:
+            made.close()
+            raise
+        return made
 
     def _connect(self) -> None:
         try:
@@ -123,55 +135,51 @@ class Sqlite:
 
     # batches
 
+    @_own
     def recall(self) -> Recalled | None:
-        try:
-            return sqlite_notes.recall(self._raw)
-        except sqlite3.Error as error:
-            raise self._broken(error, "[recall]") from error
+        return sqlite_notes.recall(self._raw)
 
+    @_own
     def begin(self) -> None:
-        try:
-            self._raw.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as error:
-            raise self._broken(error, "[begin]") from error
+        self._raw.execute("BEGIN IMMEDIATE")
 
+    @_own
     def commit(self, entries: Sequence[bytes], head: bytes | None) -> None:
         self._files.check()
-        try:
-            if not self._raw.in_transaction:
-                raise Broken("the batch was rolled back before its commit")
-            sqlite_notes.write(self._raw, self._position + 1, entries, head)
-            self._raw.execute("COMMIT")
-            if self.version != self.known.version:
-                self._publish()
-        except sqlite3.Error as error:
-            raise self._broken(error, "[commit]") from error
+        if not self._raw.in_transaction:
+            raise Broken("the batch was rolled back before its commit")
+        sqlite_notes.write(self._raw, self._position + 1, entries, head)
+        self._raw.execute("COMMIT")
+        if self.version != self.known.version:
+            self._publish()
         self._position += 1
 
+    @_own
     def rollback(self) -> None:
-        try:
-            if self._raw.in_transaction:
-                self._raw.execute("ROLLBACK")
-            self._look_at_schema()
-        except sqlite3.Error as error:
-            raise self._broken(error, "[rollback]") from error
+        if self._raw.in_transaction:
+            self._raw.execute("ROLLBACK")
+        self._look_at_schema()
 
     @contextmanager
     def provisional(self) -> Iterator[None]:
-        raw = self._raw
-        self._check_batch()
-        raw.execute("SAVEPOINT obo_part")
+        self._savepoint()
         self._inside = threading.get_ident()
         try:
             yield
         finally:
             self._inside = None
+        self._back_to_savepoint()
+
+    @_own
+    def _savepoint(self) -> None:
         self._check_batch()
-        try:
-            raw.execute("ROLLBACK TO obo_part")
-            raw.execute("RELEASE obo_part")
-        except sqlite3.Error as error:
-            raise self._broken(error, "[take back]") from error
+        self._raw.execute("SAVEPOINT obo_part")
+
+    @_own
+    def _back_to_savepoint(self) -> None:
+        self._check_batch()
+        self._raw.execute("ROLLBACK TO obo_part")
+        self._raw.execute("RELEASE obo_part")
 
     @property
     def inside(self) -> bool:
@@ -190,6 +198,7 @@ class Sqlite:
     def adapt(self, params: Params) -> Params:
         return adapted(params)
 
+    @_own
     def perform(self, steps: Sequence[Step]) -> list[Result]:
         raw = self._raw
         self._check_batch()
@@ -283,7 +292,7 @@ class Sqlite:
 
     def _digests(self) -> tuple[dict[str, str], str]:
         """Of all tables at one moment, and of the schema."""
-        connection = reader(self._url, self._given, converting=False)
+        connection = self._reader(converting=False)
         raw = connection.raw
         try:
             raw.execute("BEGIN")
@@ -299,8 +308,9 @@ class Sqlite:
     # state
 
     def get_state(self) -> Iterable[bytes]:
-        return leaving(reader(self._url, self._given, converting=False), self._files.copy())
+        return leaving(self._reader(converting=False), self._files.copy())
 
+    @_own
     def set_state(self, chunks: Iterable[bytes]) -> None:
         try:
             some = arrive(chunks, self._files.arriving)

@@ -61,22 +61,21 @@ class Connection:
 
 def writer(url: URL, given: Given, relaxed: bool) -> Connection:
     made = Connection(url, given)
-    run = made.raw.execute
-    try:
-        run("PRAGMA journal_mode = WAL")
-        run(f"PRAGMA synchronous = {'NORMAL' if relaxed else 'FULL'}")
-        run("PRAGMA foreign_keys = ON")
-        run("PRAGMA temp_store = MEMORY")
-    except sqlite3.Error as error:
-        made.close()
-        raise from_sqlite(error, f"[opening {url.database}]") from error
+    _run(
+        made,
+        url,
+        "PRAGMA journal_mode = WAL",
+        f"PRAGMA synchronous = {'NORMAL' if relaxed else 'FULL'}",
+        "PRAGMA foreign_keys = ON",
+        "PRAGMA temp_store = MEMORY",
+    )
     return made
 
 
 def glancing(url: URL, given: Given) -> Connection:
     """One that waits for no stranger."""
     made = reader(url, given)
-    made.raw.execute("PRAGMA busy_timeout = 0")
+    _run(made, url, "PRAGMA busy_timeout = 0")
     return made
 
 
@@ -84,5 +83,14 @@ def reader(url: URL, given: Given, converting: bool = True) -> Connection:
     if not Path(url.database or "").exists():
         raise from_sqlite(FileNotFoundError(url.database), "[opening]")
     made = Connection(url, given, converting)
-    made.raw.execute("PRAGMA query_only = ON")
+    _run(made, url, "PRAGMA query_only = ON")
     return made
+
+
+def _run(made: Connection, url: URL, *texts: str) -> None:
+    try:
+        for text in texts:
+            made.raw.execute(text)
+    except sqlite3.Error as error:
+        made.close()
+        raise from_sqlite(error, f"[opening {url.database}]") from error

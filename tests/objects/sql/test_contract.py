@@ -26,7 +26,7 @@ def test_a_new_database_has_no_state(make):
 
 
 def test_an_error_before_it_is_open():
-    with pytest.raises(BadRequest, match="not open"):
+    with pytest.raises(Broken, match="not open"):
         Database().recall()
 
 
