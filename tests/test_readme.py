@@ -66,7 +66,7 @@ def test_the_example_is_a_class_whose_conflicts_are_true() -> None:
     assert not report.needless, report
 
 
-@pytest.mark.parametrize("guide", ["README.md", "docs/guide.md"])
+@pytest.mark.parametrize("guide", ["README.md", "CONTRIBUTING.md", "docs/guide.md"])
 def test_links_lead_somewhere(guide: str) -> None:
     path = ROOT / guide
     for target in re.findall(r"\]\(([^)]+)\)", path.read_text()):
@@ -80,7 +80,10 @@ def test_every_command_it_names_exists() -> None:
     assert named == set(COMMANDS)
 
 
-def test_make_targets_it_names_exist() -> None:
+@pytest.mark.parametrize("guide", ["README.md", "CONTRIBUTING.md"])
+def test_make_targets_it_names_exist(guide: str) -> None:
     makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"^make ([a-z0-9]+)", README, re.M):
+    named = re.findall(r"(?:^|`)make (?:[A-Z]+=\S+ )*([a-z][a-z0-9-]+)", (ROOT / guide).read_text(), re.M)
+    assert named
+    for target in named:
         assert re.search(rf"^{target}:", makefile, re.M), target
