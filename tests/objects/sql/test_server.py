@@ -3,9 +3,11 @@
 import os
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 
+from framework.testing import postgres
 from framework.testing.postgres import _children, servers
 
 
@@ -25,3 +27,27 @@ def test_one_starts_again_when_what_it_left_behind_is_gone():
             ends.join()
         psycopg.connect(server.url()).close()
         assert "pre-existing shared memory block" in server.log.read_text(), "it had to be started more than once"
+
+
+def test_many_processes_make_one_template(tmp_path, monkeypatch):
+    """Workers of pytest-xdist need it at the same time: one makes it, the others wait, and nobody copies half of it."""
+    made = []
+    initdb = postgres._initdb
+
+    def counted(binaries, data):
+        made.append(data)
+        initdb(binaries, data)
+
+    monkeypatch.setattr(postgres, "_initdb", counted)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    tmp_path.chmod(0o755)
+    for path in tmp_path.parents[:3]:
+        path.chmod(0o755)  # ``nobody`` makes it below this
+    binaries = postgres._readable(postgres.find_binaries(), tmp_path)
+    with ThreadPoolExecutor(4) as threads:
+        found = set(threads.map(lambda _: postgres._template(binaries), range(4)))
+    assert len(made) == len(found) == 1
+    (template,) = found
+    assert (template / "PG_VERSION").is_file() and template.parent.stat().st_mode & 0o077 == 0
+    template.rename(template.with_name(template.name + ".part"))  # as if that process had been killed before its end
+    assert postgres._template(binaries) == template and len(made) == 2
