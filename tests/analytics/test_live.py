@@ -13,6 +13,8 @@ from framework.analytics.work import work
 from tests.cli.run_obo import obo
 from tests.load.live import PATIENCE, loading, nodes_of
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def killed(spark, tmp_path_factory):

@@ -126,6 +126,7 @@ def test_a_copy_of_what_was_performed_is_fine(spark, tmp_path):
     assert not seen.late_copy and not every[once.copies] and found == every
 
 
+@pytest.mark.rotating(8)
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_seen_and_found(spark, tmp_path, name):
     traces, what, rule = WRONG[name]

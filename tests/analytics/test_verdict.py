@@ -17,6 +17,8 @@ from ..sim.mutants import FOCUS, MUTANTS
 from ..sim.tran_mutants import TRAN_MUTANTS
 from .universe import PLANTS, is_stuck, oracle, write
 
+pytestmark = pytest.mark.full
+
 #: Seeds that show the violation soon; tests/sim/test_mutants.py looks for them.
 WRONG = {
     "delivered before its predecessors": 0,

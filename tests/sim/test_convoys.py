@@ -39,7 +39,7 @@ def fault(seed: int, shape: dict[str, object], level: Level) -> str:
     return str(violations[0]) if violations else ""
 
 
-@pytest.mark.parametrize("seeds", worlds(6, 60))
+@pytest.mark.parametrize("seeds", worlds(4, 60))
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("transactions", [False, True])
 def test_seeds_without_a_violation(level: Level, transactions: bool, seeds: range) -> None:
