@@ -11,9 +11,11 @@ from tests.cli.conftest import only_at
 
 
 @pytest.fixture
-def table(db):
+def table(db, nodes):
+    """Rows that every replica has: a read at the level ``any`` sees only what its own replica has performed."""
     db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT)")
     db.executemany("INSERT INTO t VALUES (?, ?)", [[1, "one"], (2, "two")])
+    nodes.settle()
     return db
 
 
