@@ -16,7 +16,7 @@ import grpc.aio
 import msgspec
 
 from framework.errors import BadRequest, OboError, PermissionDenied, Unauthenticated
-from framework.net import options
+from framework.net import forks, options
 from framework.net.files import content
 
 log = logging.getLogger(__name__)
@@ -55,6 +55,7 @@ class Credentials(msgspec.Struct, frozen=True):
 
     def channel(self, address: str, max_message: int = options.UNLIMITED, peer: str | None = None) -> Any:
         """A channel to whoever is there, or, with ``peer``, to this node and no other."""
+        forks.uses_grpc()
         chosen = options.channel(max_message)
         if self.tls is None:
             return grpc.aio.insecure_channel(address, options=chosen)

@@ -21,6 +21,7 @@ from framework.orb.limits import check_size
 from framework.orb.messages import Act, Call, Cancel, Collect, ToNode
 from framework.orb.outcome import Outcome
 from framework.orb.proxy import Settle
+from framework.orb.waits import ThreadFuture
 
 log = logging.getLogger(__name__)
 
@@ -221,6 +222,21 @@ class Calling:
         if len(waiting) < LONG_LINE:
             return waiting
         return [m for m in waiting if not isinstance(m, Call) or m.number in self._calls or m.sessions or m.act.tran]
+
+    def forked(self, error: OboError) -> None:
+        """End all calls in a child of this process: their answers come to the parent. A thread that does not exist
+        here may have held the mutex."""
+        self._mutex = threading.Lock()
+        self.ready, self._denied = False, error
+        calls, self._calls = self._calls, {}
+        for number, pending in calls.items():
+            if pending.settle is None:
+                pending.failed = error
+                self._calls[number] = pending
+            elif isinstance(future := getattr(pending.settle, "__self__", None), ThreadFuture):
+                future.forked(error)
+            else:
+                pending.settle(error)
 
     # the end of a call
 

@@ -21,6 +21,7 @@ from typing import Any, Literal, Never, Self, TypeVar, Unpack, overload
 from framework.com.receipt import CREC, DREC, Receipt
 from framework.declare import Object
 from framework.errors import BadRequest
+from framework.net import forks
 from framework.net.security import Access, Credentials, client
 from framework.orb import glance, inputs
 from framework.orb.calling import joined
@@ -51,6 +52,7 @@ class Orb(Ways):
     """Objects for a program of threads. Made by ``connect``."""
 
     def __init__(self, addresses: str | Sequence[str], timeout: float = TIMEOUT, **access: Unpack[Access]) -> None:
+        forks.check()
         places = parse_addresses(addresses)
         timeout = inputs.seconds(timeout, "connect: timeout")
         credentials = client(access, places)
@@ -69,6 +71,9 @@ class Orb(Ways):
         if threading.current_thread() is _thread:
             work.close()
             _refuse_here()
+        if forks.cut_off():
+            work.close()
+            forks.check()
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _now(self, start: Callable[[Settle], int], finish: Finish) -> Any:
@@ -141,9 +146,11 @@ class Orb(Ways):
         return self._home.node
 
     def close(self) -> None:
+        """End the connection. In a child of this process it does nothing: the connection is the parent's."""
         if not self._closed:
             self._closed = True
-            self._run(self._home.close())
+            if not forks.cut_off():
+                self._run(self._home.close())
 
     def __enter__(self) -> Self:
         return self
@@ -170,6 +177,8 @@ def ask_node(address: str, question: Look | Change, timeout: float, **access: Un
 
 def in_background(work: Coroutine[Any, Any, R]) -> R:
     """What comes of it, on the loop that all clients of this process share."""
+    if forks.cut_off():
+        work.close()  # else Python complains that nobody awaited it
     return asyncio.run_coroutine_threadsafe(work, _background()).result()
 
 
@@ -198,7 +207,8 @@ class AsyncOrb(AsyncWays):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._home.close()
+        if not forks.cut_off():
+            await self._home.close()
 
     async def _now(self, start: Callable[[Settle], int], finish: Finish) -> Any:
         return await self._later(start, finish)
@@ -290,6 +300,7 @@ _making = threading.Lock()
 
 def _background() -> asyncio.AbstractEventLoop:
     global _loop, _thread
+    forks.check()  # the thread is not here, and may have held the lock
     with _making:
         if _loop is None or _thread is None or not _thread.is_alive():
             _loop = new_loop()

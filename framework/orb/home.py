@@ -25,6 +25,7 @@ from framework.errors import (
     Unauthenticated,
     Unavailable,
 )
+from framework.net import forks
 from framework.net.pace import Pace
 from framework.net.security import OPEN, Credentials, distrust, hint, refusal
 from framework.orb.calling import Calling
@@ -61,6 +62,7 @@ class NotReached(Exception):
 
 class Home(Calling):
     def __init__(self, addresses: Sequence[str], timeout: float = TIMEOUT, credentials: Credentials = OPEN) -> None:
+        forks.uses_grpc(self)
         super().__init__(timeout)
         self.client = f"c-{uuid4().hex[:16]}"
         self._addresses = addresses
@@ -82,6 +84,7 @@ class Home(Calling):
 
     async def look(self, what: Literal["objects", "status"]) -> Any:
         """What the home node says about itself."""
+        forks.check()  # a child that was forked inside of a coroutine has no running loop
         try:
             async with asyncio.timeout(self._timeout):
                 await self.reached()
@@ -128,6 +131,8 @@ class Home(Calling):
         """Until there is a home node; Unavailable if none can be reached within the time-out."""
         if self.ready:
             return
+        if self._denied is not None:
+            raise self._denied
         try:
             async with asyncio.timeout(self._timeout):
                 await self._ready.wait()

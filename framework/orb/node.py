@@ -38,7 +38,7 @@ from framework.com.words import Decision, decode
 from framework.errors import BadMessage, BadRequest, OboError, Unavailable
 from framework.ids import Invocation, Replica
 from framework.ids import Node as NodeName
-from framework.net import options
+from framework.net import forks, options
 from framework.net.peers import Peers
 from framework.net.security import Credentials, listen
 from framework.orb import going, looking
@@ -68,6 +68,7 @@ class Node:
         self, config: Config, name: str, trace: Path | None = None, insecure: bool = False, joins: bool = False
     ) -> None:
         """``joins``: it becomes a member of a group that exists, and never forms one."""
+        forks.uses_grpc()
         self.name = NodeName(name)
         self._joins = joins
         self.address = config.address(name)

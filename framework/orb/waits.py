@@ -73,6 +73,13 @@ class ThreadFuture(Future[Any]):
             self._take_back(self.number)
         return cancelled
 
+    def forked(self, error: OboError) -> None:
+        """Fail in a child of the process. Its callbacks are for the parent, and a thread that is not here may have held
+        its lock."""
+        self._condition = Bell()  # type: ignore[assignment]
+        self._done_callbacks.clear()
+        self.settle(error)
+
     def settle(self, outcome: Outcome | OboError) -> None:
         if not self.set_running_or_notify_cancel():
             return
