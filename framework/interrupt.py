@@ -28,6 +28,7 @@ CODE = 128 + signal.SIGINT
 _AGAIN = 0.01  # seconds
 
 _started: "set[subprocess.Popen[Any]]" = set()  # and perhaps ended
+_starting = threading.RLock()  # held while a thread starts a process, so that the end of the command knows of it
 
 
 @contextmanager
@@ -63,7 +64,7 @@ def start(words: Sequence[str], **how: "Any") -> "subprocess.Popen[Any]":
     """A child process. Ctrl-C does not reach it, and it does not outlive the command."""
     import subprocess
 
-    with undisturbed():
+    with undisturbed(), _starting:
         _started.difference_update([process for process in _started if process.poll() is not None])
         process = subprocess.Popen(words, process_group=0, **how)
         _started.add(process)
@@ -91,6 +92,7 @@ def undisturbed() -> Iterator[None]:
 
 def _end_at_once(number: int = signal.SIGINT, frame: object = None) -> "Never":
     """No exception: what is being imported, or finished, might catch it, or print it."""
+    _starting.acquire()  # for good: no other thread starts a process any more
     _kill()
     os._exit(CODE)
 
@@ -102,12 +104,13 @@ def _flush() -> None:
 
 
 def _kill() -> None:
-    for process in list(_started):
-        if process.poll() is None:
-            process.kill()
-    for process in list(_started):
-        process.wait()
-    _started.clear()
+    with _starting:
+        for process in _started:
+            if process.poll() is None:
+                process.kill()
+        for process in _started:
+            process.wait()
+        _started.clear()
 
 
 def _interrupted(error: BaseException | None) -> bool:

@@ -4,10 +4,20 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from framework.interrupt import undisturbed
+from framework.interrupt import start, undisturbed
+
+
+@pytest.fixture
+def hasty_threads():
+    """Threads that take turns as often as they can."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
 
 
 def program(text):
@@ -64,6 +74,42 @@ def test_when_it_is_over_what_it_started_is_gone():
     pid, alone = done.stdout.split()
     assert (done.returncode, alone, done.stderr) == (130, "True", "")
     found = subprocess.run(["ps", "-p", pid], capture_output=True, check=False)
+    assert found.returncode, "the child is left"
+
+
+@pytest.mark.usefixtures("hasty_threads")
+def test_threads_start_processes_at_the_same_time():
+    def several():
+        for _ in range(25):
+            with start([sys.executable, "-c", ""], executable="/bin/true"):
+                pass
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(several) for _ in range(8)]:
+            done.result()
+
+
+def test_a_process_that_a_thread_is_starting_is_gone_when_it_is_over():
+    """The thread has started it, and has not yet said so, when Ctrl-C comes."""
+    done = program(
+        "import threading, time\n"
+        "begun, popen = threading.Event(), subprocess.Popen\n"
+        "def slow(*words, **how):\n"
+        " child = popen(*words, **how)\n"
+        " print(child.pid, flush=True)\n"
+        " begun.set()\n"
+        " time.sleep(0.5)\n"
+        " return child\n"
+        "subprocess.Popen = slow\n"
+        "words = [sys.executable, '-c', 'import signal; signal.pause()']\n"
+        "with interrupt.command():\n"
+        " threading.Thread(target=interrupt.start, args=(words,), kwargs={'stdout': subprocess.DEVNULL}).start()\n"
+        " begun.wait()\n"
+        " press()\n"
+        " signal.pause()\n"
+    )
+    assert (done.returncode, done.stderr) == (130, "")
+    found = subprocess.run(["ps", "-p", done.stdout.strip()], capture_output=True, check=False)
     assert found.returncode, "the child is left"
 
 
