@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from framework.testing.ports import held
-from tests.tiers import commit_number, keep_together, mark_those_that_rest
+from tests.tiers import Together, commit_number, mark_those_that_rest
 
 # as framework.net does it, for tests that import gRPC first: else it meddles with forks (docs/state.md)
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
@@ -22,7 +22,12 @@ if threading.current_thread() is threading.main_thread() and signal.getsignal(si
 @pytest.hookimpl(tryfirst=True)  # before ``-m`` chooses by marks
 def pytest_collection_modifyitems(items):
     mark_those_that_rest(items, commit_number())
-    keep_together(items)
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config, log):
+    if config.getvalue("dist") == "loadscope":
+        return Together(config, log)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ for version in ${ONLY:-$(printf '%s\n' "$pythons" | cut -d ' ' -f 1)}; do
     else
         echo "Python $version: running the tests"
         # shellcheck disable=SC2086
-        if "$venv/bin/python" -m pytest -n "${JOBS:-auto}" --dist loadgroup -m 'not full' -p no:cacheprovider \
+        if "$venv/bin/python" -m pytest -n "${JOBS:-auto}" --dist loadscope -m 'not full' -p no:cacheprovider \
             ${*:-$SELECTION} >"out/matrix/$version.log" 2>&1; then
             result=passed
         else

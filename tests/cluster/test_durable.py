@@ -3,6 +3,7 @@ every deposit that was acknowledged, once. Each run ends with its traces before 
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -60,11 +61,8 @@ class Deposits:
 
 def restart_all(c, names):
     """They wait for each other: nobody is ready before all are there."""
-    threads = [threading.Thread(target=c.restart, args=(name,)) for name in names]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(WAIT)
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(c.restart, names))
     until(lambda: ready(c, *c.nodes), "they are not back")
 
 
