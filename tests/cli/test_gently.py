@@ -58,7 +58,7 @@ def test_a_node_has_imported_what_its_options_and_its_loop_need(tmp_path):
     program = """
 import sys
 sys.argv = ["obo", "serve", "--node", "nobody", "--config", "cluster.toml"]
-from framework.cli import main
+from framework.cli import commands, main
 before = {*sys.modules}
 try:
     main.main()
