@@ -8,6 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from framework.testing.ports import held
+from tests import tiers
 from tests.tiers import Together, commit_number, mark_those_that_rest
 
 # as framework.net does it, for tests that import gRPC first: else it meddles with forks (docs/state.md)
@@ -17,6 +18,10 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 # those that tests start would hear Ctrl-C.
 if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config):
+    tiers.first_tier = "not full" in config.getoption("markexpr")
 
 
 @pytest.hookimpl(tryfirst=True)  # before ``-m`` chooses by marks

@@ -15,13 +15,25 @@ from xdist.scheduler import LoadScopeScheduling
 
 HERE = Path(__file__).parent
 
+first_tier = False  # whether this run leaves out the mark ``full``
+
+
+def examples(few: int, many: int) -> int:
+    """Return how many examples hypothesis tries: ``few`` in make test, ``many`` otherwise."""
+    return few if first_tier else many
+
+
+def only_full(*values: Any, id: str | None = None) -> Any:
+    """Return parameters that run in make test-all only: another one of the test shows its capability."""
+    return pytest.param(*values, id=id, marks=pytest.mark.full)
+
 
 def worlds(few: int, many: int, first: int = 0) -> list[Any]:
     """Return ranges of seeds as parameters: each tier runs the ``few`` first, the full one all ``many``."""
     rest = range(first + few, first + many)
     return [
         pytest.param(range(first, first + few), id=f"{first}-{first + few - 1}"),
-        pytest.param(rest, id=f"{rest[0]}-{rest[-1]}", marks=pytest.mark.full),
+        only_full(rest, id=f"{rest[0]}-{rest[-1]}"),
     ]
 
 

@@ -14,6 +14,7 @@ from framework.testing import cluster
 from tests.cluster.shelf import Shelf
 from tests.cluster.test_durable import restart_all
 from tests.cluster.test_membership import ready, until
+from tests.tiers import only_full
 
 WAIT = 60.0
 
@@ -110,7 +111,7 @@ def test_what_was_judged_too_early_is_judged_again(tmp_path):
         c.verify(WAIT)
 
 
-@pytest.mark.parametrize("victims", [["n2"], ["n1", "n2"], ["n1", "n2", "n3"]])
+@pytest.mark.parametrize("victims", [only_full(["n2"]), only_full(["n1", "n2"]), ["n1", "n2", "n3"]])
 def test_nodes_are_killed_and_all_is_there_once(tmp_path, victims):
     with cluster({"shelf": Shelf}, 3, processes=True, trace=tmp_path) as c:
         with Adds(c) as load:

@@ -15,6 +15,7 @@ from objects.sql import Database
 from tests.cli.run_obo import obo
 from tests.cluster.test_durable import restart_all
 from tests.cluster.test_membership import until
+from tests.tiers import only_full
 
 WAIT = 60.0
 BURST = 24  # calls that a client has under way
@@ -211,7 +212,7 @@ def check(c, kind, load):
 KINDS = {"memory": lambda: Lines(Book), "durable": lambda: Lines(Kept), "sqlite": Rows}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [only_full("memory"), only_full("durable"), "sqlite"])
 def test_a_home_and_a_replica_are_killed(tmp_path, kind):
     """Each node is the home of a client, and has a replica. One that comes back takes part in convoys again. What is on
     disk outlives all of them."""

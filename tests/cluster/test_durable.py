@@ -13,6 +13,7 @@ from framework.store import Journal
 from framework.testing import cluster
 from tests.cluster.accounts import Caller, Notes, Vault
 from tests.cluster.test_membership import ready, until
+from tests.tiers import only_full
 
 WAIT = 60.0
 
@@ -72,7 +73,7 @@ def totals(c):
     return [sum(r.value.values()) for r in replies]
 
 
-@pytest.mark.parametrize("victims", [["n2"], ["n1", "n2"], ["n1", "n2", "n3"]])
+@pytest.mark.parametrize("victims", [only_full(["n2"]), only_full(["n1", "n2"]), ["n1", "n2", "n3"]])
 def test_nodes_are_killed_and_nothing_acknowledged_is_lost(tmp_path, victims):
     with cluster({"vault": Vault}, 3, processes=True, trace=tmp_path) as c:
         with Deposits(c) as load:
@@ -86,6 +87,7 @@ def test_nodes_are_killed_and_nothing_acknowledged_is_lost(tmp_path, victims):
         c.verify(WAIT)
 
 
+@pytest.mark.full
 def test_all_are_killed_again_and_again(tmp_path):
     with cluster({"vault": Vault}, 3, processes=True, trace=tmp_path) as c:
         with Deposits(c) as load:
@@ -232,7 +234,7 @@ def test_a_node_whose_disk_refuses_stops_and_the_others_go_on(tmp_path, monkeypa
         c.verify(WAIT)
 
 
-@pytest.mark.parametrize("homes", [["n2", "n3"], ["n1", "n2", "n3"]])
+@pytest.mark.parametrize("homes", [only_full(["n2", "n3"]), ["n1", "n2", "n3"]])
 def test_durable_replicas_that_were_cut_off_and_then_killed(tmp_path, homes):
     """What is held in memory and what is on disk are the same."""
     with cluster({"vault": Vault}, 3, on={"vault": homes}, trace=tmp_path) as c:

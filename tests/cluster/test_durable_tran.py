@@ -16,6 +16,7 @@ from objects.bank import Bank
 from tests.cluster.accounts import Office, Vault
 from tests.cluster.test_durable import WAIT, restart_all
 from tests.cluster.test_membership import until
+from tests.tiers import only_full
 
 ALL = 100_000
 
@@ -79,15 +80,15 @@ def by_a_method(orb, home):
     orb.object(Office, "office").move(home, 1)
 
 
-@pytest.mark.parametrize("move", [in_a_block, by_a_method])
-def test_all_are_killed_again_and_again(tmp_path, move):
+@pytest.mark.parametrize(("move", "times"), [(in_a_block, 1), only_full(in_a_block, 3), only_full(by_a_method, 3)])
+def test_all_are_killed(tmp_path, move, times):
     objects = {"one": Vault, "two": Vault, "office": Office, "beside": Bank}
     with cluster(objects, 3, processes=True, trace=tmp_path) as c:
         orb = c.connect(timeout=WAIT)
         for name in c.nodes:
             orb.object(Vault, "one").deposit(name, ALL)
         with Transfers(c, move) as load:
-            for _ in range(3):
+            for _ in range(times):
                 for name in c.nodes:
                     c.crash(name)
                 restart_all(c, c.nodes)

@@ -10,6 +10,7 @@ from framework.testing import cluster
 from objects.bank import Bank
 from tests.cli.run_obo import surroundings
 from tests.cluster.things import Agent, Journal
+from tests.tiers import only_full
 
 TIMEOUT = 60.0
 LINGER = 5.0  # how long the call takes in whose middle the node is killed
@@ -58,7 +59,7 @@ def test_clients_are_killed_in_the_middle_of_calls(tmp_path):
         c.verify()
 
 
-@pytest.mark.parametrize(("method", "calls"), [("count", 1000), ("write", 300)])
+@pytest.mark.parametrize(("method", "calls"), [only_full("count", 1000), ("write", 300)])
 def test_the_home_node_is_killed_during_many_calls(tmp_path, method, calls):
     """The client sees at most one pause and no error, and each call is performed once. The node has no replica of the
     object: with one, that needs membership. It is killed in the middle of a call that both replicas have got: one that

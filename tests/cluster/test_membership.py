@@ -20,6 +20,7 @@ from objects.bank import Bank
 from tests.cli.run_obo import obo
 from tests.cluster.processes import Process
 from tests.orb.cluster import toml
+from tests.tiers import only_full
 
 TIMEOUT = 30.0  # of calls
 WAIT = 60.0  # for anything that must happen in the end
@@ -102,7 +103,7 @@ def three(tmp_path):
     return cluster({"bank": Bank}, 3, processes=True, trace=tmp_path)
 
 
-@pytest.mark.parametrize("victim", ["n1", "n3"])
+@pytest.mark.parametrize("victim", ["n1", only_full("n3")])
 def test_a_member_is_killed_and_comes_back(tmp_path, victim):
     """n1 is the home of the client."""
     with three(tmp_path) as c:
@@ -122,7 +123,7 @@ def test_a_member_is_killed_and_comes_back(tmp_path, victim):
         print(f"pause at the crash of {victim}: {pause:.2f} s, at its return {load.pause():.2f} s")
 
 
-@pytest.mark.parametrize("victim", ["n1", "n2"])
+@pytest.mark.parametrize("victim", [only_full("n1"), "n2"])
 def test_a_member_hangs_for_longer_than_the_suspicion_time(tmp_path, victim):
     with three(tmp_path) as c:
         with loaded(c, "n1") as load:

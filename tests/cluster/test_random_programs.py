@@ -14,6 +14,7 @@ from framework.testing import cluster
 from framework.trace.files import read
 from tests.cli.run_obo import obo
 from tests.cluster import program
+from tests.tiers import only_full
 
 PATIENT = 120.0  # seconds before anybody is suspected
 THREE = {"counter": ["n2", "n3"], "agent": ["n1", "n2"], "car": ["n3"]}
@@ -78,12 +79,12 @@ def whole(tmp_path, nodes, on, faults, seed, tls=False):
         assert all(len(found) == 1 for found in states.values()), states
 
 
-@pytest.mark.parametrize("faults", [cuts, silence, stand_still])
+@pytest.mark.parametrize("faults", [only_full(cuts), only_full(silence), only_full(stand_still)])
 def test_three_nodes(tmp_path, faults):
     whole(tmp_path, 3, THREE, faults, seed=1)
 
 
-@pytest.mark.parametrize("faults", [cuts, everything])
+@pytest.mark.parametrize("faults", [only_full(cuts), everything])
 def test_five_nodes(tmp_path, faults):
     whole(tmp_path, 5, FIVE, faults, seed=2)
     done = obo("verify", tmp_path)

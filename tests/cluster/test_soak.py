@@ -11,6 +11,7 @@ from framework.errors import Unavailable
 from tests.cli.run_obo import obo
 
 
+@pytest.mark.full
 def test_clients_notice_nothing_and_the_sum_stays(tmp_path):
     done = obo("soak", "--minutes", 1, "--nodes", 5, "--seed", 7, "--trace", tmp_path, "--json", timeout=400)
     said = json.loads(done.stdout)

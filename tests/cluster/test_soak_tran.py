@@ -3,11 +3,14 @@
 import json
 from collections import Counter
 
+import pytest
+
 from framework.bench.soak_tran import ACCOUNTS, BANKS, START, TOTAL, TranClient, wrong
 from framework.errors import Aborted, OutcomeUnknown, RemoteError, Unavailable
 from tests.cli.run_obo import obo
 
 
+@pytest.mark.full
 def test_the_sum_is_right_at_every_read_and_in_the_end(tmp_path):
     done = obo("soak", "--transactions", "--minutes", 0.3, "--seed", 7, "--trace", tmp_path, "--json", timeout=400)
     said = json.loads(done.stdout)

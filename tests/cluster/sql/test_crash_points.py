@@ -13,6 +13,7 @@ from framework.errors import Unavailable
 from framework.testing import cluster
 from framework.testing.postgres import servers
 from tests.cluster.sql.doomed import Doomed, doom, doomed
+from tests.tiers import only_full
 
 WAIT = 240.0  # for machines that are busy: processes are started again and again
 NODES = ("n1", "n2", "n3")
@@ -91,7 +92,7 @@ def nodes(database, directory):
         yield ends.enter_context(made), started
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+@pytest.mark.parametrize("database", ["sqlite", only_full("postgres")])
 def test_nothing_is_lost_and_nothing_done_twice(tmp_path, database):
     with nodes(database, tmp_path) as (c, started):
         crashes = Crashes(c, started, seed=4)

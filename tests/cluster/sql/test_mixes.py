@@ -5,9 +5,10 @@ from hypothesis import strategies as st
 
 from tests.cluster.sql.mixes import programs
 from tests.cluster.sql.model import outcomes
+from tests.tiers import examples
 
 MIXES = settings(
-    max_examples=100,
+    max_examples=examples(25, 100),
     derandomize=True,
     deadline=None,
     database=None,

@@ -11,6 +11,7 @@ from objects.sql import Result
 from tests.cli.run_obo import obo
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
 def test_what_was_acknowledged_is_there_once(tmp_path, database):
     words = ["--postgres"] if database == "postgres" else []

@@ -19,6 +19,7 @@ from tests.cluster.sql.group import NODES
 from tests.cluster.test_durable import restart_all
 from tests.cluster.test_membership import ready, until
 from tests.objects.sql.replica import Request
+from tests.tiers import only_full
 
 WAIT = 60.0
 ROWS, START = 6, 50
@@ -119,10 +120,14 @@ def check(orb, db, movers):
     assert sum(m.reads for m in movers) > 0
 
 
-def test_nodes_are_killed_one_after_the_other(tmp_path, options):
+@pytest.mark.parametrize(
+    ("dialect", "victims"),
+    [("sqlite", ["n1"]), only_full("sqlite", ["n2", "n1", "n3"]), only_full("postgres", ["n2", "n1", "n3"])],
+)
+def test_nodes_are_killed_one_after_the_other(tmp_path, options, victims):
     with cluster({"bank": Bank, "db": Database}, NODES, processes=True, trace=tmp_path, options=options) as c:
         with moving(c) as more:
-            for victim in ("n2", "n1", "n3"):
+            for victim in victims:
                 c.crash(victim)
                 more()
                 c.restart(victim)
@@ -131,11 +136,12 @@ def test_nodes_are_killed_one_after_the_other(tmp_path, options):
         c.verify(WAIT)
 
 
-def test_all_nodes_are_killed_at_once(tmp_path, options):
+@pytest.mark.parametrize(("dialect", "times"), [("postgres", 1), only_full("postgres", 3), only_full("sqlite", 3)])
+def test_all_nodes_are_killed_at_once(tmp_path, options, times):
     """The bank is durable, too. What was prepared, and not decided anywhere, did not happen; what was, did."""
     with cluster({"bank": Vault, "db": Database}, NODES, processes=True, trace=tmp_path, options=options) as c:
         with moving(c) as more:
-            for _ in range(3):
+            for _ in range(times):
                 for node in NODES:
                     c.crash(node)
                 restart_all(c, NODES)
