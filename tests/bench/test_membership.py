@@ -17,6 +17,7 @@ from framework.testing import check_conflicts, processes
 from tests.cli.run_obo import COMMAND, obo, surroundings
 
 
+@pytest.mark.full
 def test_a_short_run_writes_what_it_measured(tmp_path: Path) -> None:
     file = tmp_path / "membership.json"
     run = obo("bench", "membership", "--quick", "--seconds", 0.3, "--clients", 3, "--json", file)
@@ -49,6 +50,7 @@ def test_mistakes_are_told_before_anything_starts(words: list[str], said: str) -
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_its_processes_when_it_is_ended(number: signal.Signals, tmp_path: Path) -> None:
     words = [*COMMAND, "bench", "membership", "--nodes", "3", "--seconds", "60"]

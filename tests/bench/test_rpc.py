@@ -19,6 +19,7 @@ from framework.bench.rpc import PARTS, RATIOS, TARGETS, Plan, Rpc
 from framework.errors import BadRequest
 from framework.testing import check_conflicts
 from tests.cli.run_obo import COMMAND, obo, surroundings
+from tests.tiers import only_full
 
 NAMES = {
     "lone_over_grpc_unary",
@@ -54,6 +55,7 @@ def test_a_short_run_writes_what_it_measured(tmp_path: Path) -> None:
     assert "async_over_grpc_futures" in run.stdout and "≥ 8" in run.stdout
 
 
+@pytest.mark.full
 def test_every_row_of_the_nodes_and_a_soak(tmp_path: Path) -> None:
     file = tmp_path / "rpc.json"
     words = ["--only", "oneway,mcast0,mcast100,soak", "--rounds", 1, "--seconds", 0.05, "--soak", 0.5, "--json", file]
@@ -73,7 +75,7 @@ def _children(pid: int) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, only_full(signal.SIGTERM)])
 def test_it_ends_its_processes_when_it_is_ended(number: signal.Signals) -> None:
     words = [*COMMAND, "bench", "rpc", "--only", "lone", "--seconds", "60"]
     run = subprocess.Popen(words, env=surroundings(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

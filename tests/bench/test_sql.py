@@ -75,6 +75,7 @@ def test_mistakes_are_told_before_anything_starts() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_its_processes_when_it_is_ended(number: signal.Signals, tmp_path: Path) -> None:
     words = [*COMMAND, "bench", "sql", "--seconds", "60"]
@@ -244,6 +245,7 @@ def test_a_void_row_counts_for_no_ratio_and_is_told() -> None:
 # obo bench join
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
 def test_a_replica_that_lost_everything_joins_under_load(database: str, tmp_path: Path) -> None:
     file = tmp_path / "join.json"

@@ -2,10 +2,13 @@
 
 import json
 
+import pytest
+
 from framework.bench.tran import SHARES, TARGETS, Plan, _single
 from tests.cli.run_obo import obo
 
 
+@pytest.mark.full
 def test_it_measures_what_it_says(tmp_path):
     file = tmp_path / "tran.json"
     done = obo("bench", "tran", "--quick", "--rounds", 1, "--json", file, timeout=200)
@@ -19,6 +22,7 @@ def test_it_measures_what_it_says(tmp_path):
     assert said["ratios"]["hot_aborts_share"] == round(hot["aborted"] / (hot["aborted"] + hot["committed"]), 4)
 
 
+@pytest.mark.full
 def test_a_single_call_is_measured_with_and_without():
     plain, one = _single(Plan(requests=5), 0, lambda _: None)
     assert plain > 0 and one > 0
