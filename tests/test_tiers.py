@@ -40,9 +40,9 @@ def test_rotating_tests_all_have_their_turn(pytester, share):
     ("test", "group"),
     [
         ("tests/analytics/test_jobs.py::test_a[1]", "tests/analytics"),
-        ("tests/cluster/test_tool.py::test_a", "tests/cluster/test_tool.py"),
         ("tests/cluster/sql/test_mixes.py::test_a[b::c]", "tests/cluster/sql/test_mixes.py"),
-        ("tests/com/test_order.py::test_a[tests/cluster]", "tests/com/test_order.py::test_a[tests/cluster]"),
+        ("tests/test_ports.py::test_a", "tests/test_ports.py"),
+        ("tests/com/test_order.py::test_a[tests/analytics]", "tests/com/test_order.py"),
     ],
 )
 def test_what_shares_something_is_one_group(test, group):

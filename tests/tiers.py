@@ -63,14 +63,10 @@ def mark_those_that_rest(items: list[pytest.Item], turn: int) -> None:
 
 
 def together(test: str) -> str:
-    """Name what one worker of pytest-xdist runs as a whole: the tests of a Spark session, those of the clusters of a
-    module, or one test alone."""
+    """Name what one worker of pytest-xdist runs as a whole: the tests of the Spark session, or those of a module, which
+    may share nodes and servers."""
     place = PurePath(test.split("::")[0])
-    if PurePath("tests/analytics") in place.parents:
-        return "tests/analytics"
-    if PurePath("tests/cluster") in place.parents:
-        return str(place)
-    return test
+    return "tests/analytics" if PurePath("tests/analytics") in place.parents else str(place)
 
 
 class Together(LoadScopeScheduling):
