@@ -10,22 +10,25 @@ replica it is performed at the same point of the ancestor. Whether a request wai
 stamps, which are the same everywhere: so all replicas let the same requests be passed.
 
 Transactions. What has been performed for a transaction keeps its slots until that is over: it is *held*. Further
-requests of the same transaction, its *kin*, join what is held as they would join an ancestor. A request that has not
-started vanishes when its own transaction is aborted, and replicas hear of that at different moments. So who waits for
-the ancestor only because of such a one is not passed: else one replica would, and another would not.
+requests of the same transaction, its *kin*, join what is held: they pass requests with smaller stamps that wait for it,
+and no predecessor (framework.com.before). All destinations of a request must pass the same ones. So only work that is
+held at each of them counts, and a request waits "through others" only if these go to each of them, too. A request that
+has not started vanishes when its own transaction is aborted, and replicas hear of that at different moments: nobody
+waits through such a one.
 """
 
 from bisect import bisect_left, insort
 from collections.abc import Mapping
 
-from framework.com.entry import HIGHEST, Entry
+from framework.com.entry import Entry
 from framework.com.messages import Mark
-from framework.ids import GroupId, Invocation, Stamp, node_of, object_of
+from framework.ids import GroupId, Invocation, Replica, Stamp, node_of, object_of
 
 
 class Ahead:
-    def __init__(self, by_mark: Mapping[Mark, Entry]) -> None:
+    def __init__(self, by_mark: Mapping[Mark, Entry], at: Replica) -> None:
         self._by_mark = by_mark
+        self._at = at
         self._waiting: dict[str, list[tuple[Stamp, Entry]]] = {}
         self.running: dict[str, dict[GroupId, Entry]] = {}
         self.performing: dict[Invocation, Entry] = {}
@@ -110,6 +113,8 @@ class Ahead:
         if not line:
             return None
         i = bisect_left(line, (entry.stamp,))
+        while i and _is_overtaken(line[i - 1][1], entry):
+            i -= 1
         return line[i - 1][1] if i else None
 
     # joining
@@ -139,7 +144,9 @@ class Ahead:
                 if other not in inside or not self._joinable(other, entry):
                     return other
         assert entry.stamp is not None
-        waits = self._waits(inside, entry.stamp)
+        reach = self._reach(entry)
+        firm = [a for a in inside if not a.held or reach <= set(a.dests)]
+        waits = self._waits(firm, entry.stamp, reach)
         for slot in entry.meets:
             for other in self._before(slot, entry):
                 watch = waits[other.group]
@@ -147,20 +154,22 @@ class Ahead:
                     return watch
         return None
 
+    def _reach(self, entry: Entry) -> set[Replica]:
+        """Return its destinations at this object: all of them must pass the same requests."""
+        name = object_of(self._at)
+        return {d for d in entry.dests if object_of(d) == name}
+
     def _joinable(self, ancestor: Entry, entry: Entry) -> bool:
         if self._is_kin(entry, ancestor):
             return True
         assert ancestor.invocation is not None and entry.invocation is not None
         return entry.invocation.path[len(ancestor.invocation.path)] in ancestor.awaits
 
-    def waits(self, inside: list[Entry]) -> dict[GroupId, Entry | None]:
-        """Of all that is known here, as below."""
-        return self._waits(inside, HIGHEST)
-
-    def _waits(self, inside: list[Entry], before: Stamp) -> dict[GroupId, Entry | None]:
+    def _waits(self, inside: list[Entry], before: Stamp, reach: set[Replica]) -> dict[GroupId, Entry | None]:
         """Of all requests that stand before a stamp: None if it waits for one of ``inside``, itself or through others;
         else whom to watch, because that may change. One pass in the order of their stamps: whatever a request waits
-        for stands before it."""
+        for stands before it. All of ``reach`` must come to the same answer: so a request waits through others only if
+        those are at each of these replicas, too."""
         out: dict[GroupId, Entry | None] = {}
         waiting: set[str] = set()  # slots in which somebody waits for one of inside
         unsafe: dict[str, Entry] = {}
@@ -175,10 +184,10 @@ class Ahead:
             if own and len(own) < len(inside):
                 key = tuple(a.group for a in own)
                 if key not in passes:
-                    passes[key] = self._waits(own, before)
+                    passes[key] = self._waits(own, before, reach)
             passed = out if len(own) == len(inside) else passes.get(tuple(a.group for a in own), {})
             result = out[entry.group] = self._watch(entry, inside, waiting, unsafe, out, passed if own else {})
-            if result is None and entry.key is not None and entry.tran is None:
+            if result is None and entry.key is not None and entry.tran is None and reach <= set(entry.dests):
                 waiting.update(entry.places)  # a part of a transaction may be gone tomorrow, at one replica sooner
         return out
 
@@ -200,7 +209,7 @@ class Ahead:
                 watch = unsafe.get(slot, watch)
                 if slot in waiting and self._meets_one(slot, entry, out, passed):
                     return None
-        for mark in entry.preds:
+        for mark in entry.preds if any(not a.held for a in inside) else ():
             before = self._by_mark.get(mark)
             if before is not None and before.group in out:
                 gone = before.tran is not None and not before.started  # perhaps, elsewhere
@@ -238,7 +247,14 @@ class Ahead:
 
     def _before(self, slot: str, entry: Entry) -> list[Entry]:
         line = self._waiting.get(slot, [])
-        return [other for _, other in line[: bisect_left(line, (entry.stamp,))]]
+        before = line[: bisect_left(line, (entry.stamp,))]
+        return [other for _, other in before if not _is_overtaken(other, entry)]
+
+
+def _is_overtaken(other: Entry, entry: Entry) -> bool:
+    """Return whether a request with several destinations goes before one that came to this replica only. No other
+    replica knows of that one, so a place behind it would be a place here and nowhere else."""
+    return len(other.dests) == 1 and len(entry.dests) > 1
 
 
 def _everywhere(entry: Entry, before: Entry) -> bool:

@@ -142,6 +142,7 @@ class Answers:
                 context,
                 reply.joins,
                 reply.torn,
+                reply.did,
             )
             self._com.post(node_of(request.group.replica), response)
         self._replies.answered(request.invocation)

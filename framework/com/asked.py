@@ -11,7 +11,7 @@ from framework.com.instance import Instance
 from framework.com.messages import Kind, Transmission
 from framework.errors import BadRequest, Unavailable
 from framework.footprint import Relation
-from framework.ids import TRAN, ObjectName, Replica, Sid, check_name
+from framework.ids import TRAN, Invocation, ObjectName, Replica, Sid, check_name
 
 if TYPE_CHECKING:
     from framework.com.core import Com
@@ -50,7 +50,12 @@ class Asked:
         if caller is not None and event.kind != "oneway":
             caller.check_chain(parts)
         if (event.tran or event.votes) and parts[0].object != TRAN:
-            self._com.trans.votes.check(self._sessions.get(str(event.caller)), event)
+            self._check_votes(event)
+
+    def _check_votes(self, event: Submit) -> None:
+        name = Invocation(event.caller, (event.tran,)) if isinstance(event.caller, str) else None
+        sender = self._com.calls.transaction(name) if name is not None else None
+        self._com.trans.votes.check(event, name, sender is not None and bool(sender.calls))
 
     def _check_footprints(self, parts: Sequence[Outgoing]) -> None:
         for part in parts:

@@ -1,13 +1,13 @@
 """What comes before a request at a replica: its predecessors (PROTOCOL §5.1), and the stamps it must pass (§5.2)."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 from framework.com.ahead import Ahead
 from framework.com.convoy import calls_of
 from framework.com.entry import LOWEST, Entry
 from framework.com.messages import Mark
 from framework.com.past import Past
-from framework.ids import GroupId, Invocation, Stamp
+from framework.ids import Invocation, Replica, Stamp
 
 
 def _invocations(entry: Entry) -> list[Invocation]:
@@ -16,10 +16,10 @@ def _invocations(entry: Entry) -> list[Invocation]:
 
 
 class Before:
-    def __init__(self, past: Past) -> None:
+    def __init__(self, past: Past, at: Replica) -> None:
         self.past = past
         self._by_mark: dict[Mark, Entry] = {}
-        self.ahead = Ahead(self._by_mark)
+        self.ahead = Ahead(self._by_mark, at)
         self.awaited: dict[Mark, list[Entry]] = {}
         self._riding: dict[Invocation, Entry] = {}  # calls of serial convoys that are performed: which one
 
@@ -127,46 +127,32 @@ class Before:
         return before.stamp is not None if before else self.past.is_delivered(mark)
 
     def _undelivered(self, entry: Entry) -> Mark | None:
-        """A predecessor that has to be delivered first.
+        """Return a predecessor that must be delivered before this request starts (docs/protocol.md, 5.4 and 7.3).
 
-        A call that joins an ancestor is part of it and stands at its place: of its predecessors only other calls of
-        this ancestor come first. The others may wait for it, and it must not wait for them. One that joins what is held
-        for its transaction passes only those of which it is known that they wait for that."""
+        A request that joins the prepared work of its transaction waits for all of them, like any other. A call back to
+        a running ancestor stands at the place of that instance: only calls made on behalf of it come first, because
+        any other predecessor may be waiting for it. A predecessor that has started without being settled stands for
+        those that it has not waited for."""
         if not entry.preds:
             return None
         inside = self.ahead.inside(entry)
         if not inside:
             return self._last_undelivered(entry)
-        waits = self.ahead.waits(inside) if all(a.held for a in inside) else {}
-        for mark in entry.preds:
-            if not self.past.is_delivered(mark):
-                first = self._first(mark, inside, waits)
-                if first is not None:
-                    return first
-        return None
-
-    def _first(self, mark: Mark, inside: list[Entry], waits: Mapping[GroupId, Entry | None]) -> Mark | None:
-        """This predecessor, or one that it stands for if it is passed itself."""
-        todo, seen, held = [mark], {mark}, any(a.held for a in inside)
+        running = [a for a in inside if not a.held]
+        todo, seen = list(entry.preds), set(entry.preds)
         while todo:
-            if not self._passes(first := todo.pop(), inside):
-                return first
-            before = self._by_mark[first]
-            if before.started or before.void or not held:
+            mark = todo.pop()
+            if self.past.is_delivered(mark):
                 continue
-            if waits.get(before.group) is not None:
-                return first
-            todo += [m for m in reversed(before.preds) if m not in seen and not self.past.is_delivered(m)]
-            seen.update(before.preds)
+            before = self._by_mark.get(mark)
+            if before is None:
+                return mark
+            if before.started or before.void:
+                todo += [m for m in before.preds if m not in seen]
+                seen.update(before.preds)
+            elif not running or any(self.ahead.within(before, a) for a in running):
+                return mark
         return None
-
-    def _learns(self, entry: Entry, first: Mark) -> Entry | None:
-        """Who joins what is held, and waits for a predecessor: from whom it learns whether it may pass that one."""
-        inside = self.ahead.inside(entry) if entry.tran is not None else []
-        before = self._by_mark.get(first)
-        if before is None or not inside or not all(a.held for a in inside):
-            return None
-        return self.ahead.waits(inside).get(before.group)
 
     def _last_undelivered(self, entry: Entry) -> Mark | None:
         """Of a request that has its stamp, and wants nothing more of those that are delivered: the ones behind it are
@@ -180,12 +166,6 @@ class Before:
         if entry.preds:
             entry.rests = self._last_undelivered(entry)
         return not entry.preds
-
-    def _passes(self, mark: Mark, inside: list[Entry]) -> bool:
-        before = self._by_mark.get(mark)
-        if before is None:
-            return False
-        return before.started or before.void or not any(self.ahead.within(before, a) for a in inside)
 
     # stamps (PROTOCOL §5.2)
 

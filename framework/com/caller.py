@@ -157,11 +157,11 @@ class Caller:
         "_joins",
         "_reads",
         "acted",
-        "after",
         "calls",
         "cid",
         "client",
         "dependents",
+        "did",
         "invocation",
         "next",
         "no",
@@ -183,7 +183,7 @@ class Caller:
         self.acted = False  # has it sent or received anything?
         self.dependents = False  # has it called anybody who is part of its transaction?
         self.torn = False  # was something undone that it had called for?
-        self.after: tuple[GroupId, str] | None = None  # the last thing that a client's session includes
+        self.did: dict[Invocation, Context] = {}  # by transaction: all that was sent for it, as far as it knows
 
     @property
     def context(self) -> Context:
@@ -232,13 +232,6 @@ class Caller:
         both = self.context.copy()
         both.merge(self.reads)
         return both.wire()
-
-    def session(self, known: Known, clock: int, view: int) -> Session | None:
-        """What a client keeps of it; None before its first call has left."""
-        if self.after is None:
-            return None
-        group, what = self.after
-        return Session(self.knows(known), clock, f"{group} {what}", view)
 
     def leaves(self, known: Known) -> WireContext:
         """What its response carries: reads are forgotten with it."""
@@ -304,3 +297,46 @@ class Caller:
                         f"a call back to {part.object} at {', '.join(part.replicas)}: its instance that waits for "
                         f"this call runs at {', '.join(ancestor.replicas)} only; call it there"
                     )
+
+
+class ClientSession(Caller):
+    """What a client sends: its session; or one of its transactions, which is a sender of its own."""
+
+    __slots__ = ("after", "included", "latest", "over", "session", "transactions")
+
+    def __init__(self, sid: Sid, cid: Sid, client: str, session: "ClientSession | None" = None) -> None:
+        super().__init__(sid, cid, client, Invocation(client, ()))
+        self.session = session or self
+        self.transactions: dict[int, ClientSession] = {}  # of a session, by their numbers
+        self.over = False  # a transaction: the client knows its outcome
+        self.included: list[str] = []  # for the trace: what it has followed of other senders since it sent something
+        self.after: tuple[GroupId, str] | None = None  # the last thing that it sent or received
+        self.latest: tuple[GroupId, str] | None = None  # of a session: the last thing of all its senders
+
+    def went_on(self, group: GroupId, what: str) -> None:
+        """Note that it has sent or received something."""
+        self.after = self.session.latest = group, what
+
+    def follow(self, other: "ClientSession", known: Known) -> None:
+        """Send everything from now on after all that the other sender knows."""
+        self.context.merge_wire(other.knows(known))
+        self.included += other.included
+        if other.after is not None:
+            self.included.append(_named(other.after))
+
+    def kept(self, known: Known, clock: int, view: int) -> Session | None:
+        """Return what a client keeps of its session; None before its first call has left."""
+        if self.latest is None:
+            return None
+        context = self.knows(known)
+        if self.transactions:
+            both = Context()
+            for sender in (self, *self.transactions.values()):
+                both.merge_wire(sender.knows(known))
+            context = both.wire()
+        return Session(context, clock, _named(self.latest), view)
+
+
+def _named(after: tuple[GroupId, str]) -> str:
+    group, what = after
+    return f"{group} {what}"

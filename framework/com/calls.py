@@ -7,12 +7,13 @@ from framework.com import made
 from framework.com import receipt as receipts
 from framework.com.asked import Asked
 from framework.com.backlog import Backlog
-from framework.com.caller import Call, Caller
+from framework.com.caller import Call, Caller, ClientSession
 from framework.com.cancel import recall
+from framework.com.context import Context
 from framework.com.deadlines import Deadlines, What
 from framework.com.events import Accepted, Cancel, Collect, Leave, Received, Session, Submit
 from framework.com.instance import Instance
-from framework.com.messages import Ancestor, Request, Response
+from framework.com.messages import Ancestor, Request, Response, WireContext
 from framework.com.outcome import DECIDES
 from framework.com.present import present, without_joiners
 from framework.com.sent import sent
@@ -28,7 +29,7 @@ class Calls:
     def __init__(self, com: "Com") -> None:
         self.com = com
         self.callers: dict[Sid, Caller] = {}
-        self.sessions: dict[str, Caller] = {}
+        self.sessions: dict[str, ClientSession] = {}
         self.tran = replica(TRAN, com.node)
         self._tran_cid: Sid | None = None
         self._trans = com.trans
@@ -55,8 +56,28 @@ class Calls:
             if event.caller in self.backlog.lines or self.backlog.congested(event):
                 self._postpone(event.caller, event)
                 return
-            caller = self.session_of(event.caller)
+            caller = self._sender_of(event)
+        elif isinstance(caller, Instance) and self._waits_for_commit(caller, event):
+            caller.next = max(caller.next, event.call + len(event.parts))
+            caller.outbox.append(event)
+            caller.acted = True
+            return
         self.send(caller, event)
+
+    def _waits_for_commit(self, caller: Instance, event: Submit) -> bool:
+        """Return whether a one-way call leaves with the commit of its caller's transaction (docs/protocol.md, 7.5)."""
+        if event.kind != "oneway" or event.independent:
+            return False
+        return bool(self.com.hosts[caller.sid.replica].order.roots)
+
+    def dispatch(self, caller: Instance) -> None:
+        """Send the one-way calls of an instance whose transaction is committed."""
+        outbox, caller.outbox = caller.outbox, []
+        for event in outbox:
+            try:
+                self.send(caller, present(self.com, event))
+            except Unavailable:
+                continue  # all replicas of the callee have departed: a one-way call is lost with them
 
     def _last(self, at: Replica) -> int:
         """The number of the last request to this replica."""
@@ -95,6 +116,7 @@ class Calls:
         first, client = (DECIDES if parts[0].object == TRAN else event.call), caller.invocation.client
         invocations = [made.invocation(client, (*path, first + j)) for j in range(len(parts))]
         name = invocations[0].ancestor(chain[0].length) if chain and chain[0].object in self._roots else None
+        did = self._did(caller) if parts[0].object == TRAN else ()
         copies, done, i = caller.copies, min(event.done, event.tran) if event.tran else event.done, 0
         for (_, footprint, args, replicas), invocation in zip(asked, invocations, strict=True):
             readonly = footprint.readonly
@@ -118,9 +140,12 @@ class Calls:
                     copies,
                     done,
                     args,
+                    did=did,
                 )
                 com.post(node_of(at), request)
                 caller.sent(dest, (com.node, seq), kind, readonly)
+                if name is not None:
+                    caller.did.setdefault(name, Context()).add(at, (com.node, seq))
         if kind != "oneway" or com.told:
             call = Call(event.call, group, dests, event.absent)
             if kind != "oneway":
@@ -128,10 +153,18 @@ class Calls:
                 self._await(caller, event, call, name)
             if com.told:
                 com.tell(sent(caller, event, call, parts, invocations[0], (number, ordered), context, name))
-        if caller.client and self.sessions.get(caller.client) is caller:
-            caller.after = group, "sent"
+        if isinstance(caller, ClientSession):
+            caller.went_on(group, "sent")
             com.tell(Accepted(caller.client, event.call))
             self.forget_below(caller, event.done)
+
+    def _did(self, caller: Caller) -> WireContext:
+        """What an outcome, or a vote, comes after at each replica."""
+        both = Context()
+        for did in caller.did.values():
+            did.prune(self.com.known)
+            both.merge(did)
+        return both.wire()
 
     def _await(self, caller: Caller, event: Submit, call: Call, name: Invocation | None) -> None:
         if not caller.client:
@@ -143,12 +176,19 @@ class Calls:
 
     def session(self, client: str) -> Session | None:
         """What a client keeps of its session here; None before its first call has left."""
-        caller = self.sessions.get(client)
-        return caller.session(self.com.known, self.com.clock, self.com.view) if caller is not None else None
+        session = self.sessions.get(client)
+        return session.kept(self.com.known, self.com.clock, self.com.view) if session is not None else None
 
-    def forget_below(self, session: Caller, done: int) -> None:
+    def forget_below(self, sender: ClientSession, done: int) -> None:
         """The client does not want the answers of these calls, also those that it never collected."""
-        calls = session.calls
+        session = sender.session
+        self._forget_below(session, done)
+        for tran in tuple(session.transactions.values()):
+            self._forget_below(tran, done)
+            self._drop_if_empty(tran)
+
+    def _forget_below(self, sender: ClientSession, done: int) -> None:
+        calls = sender.calls
         if not done or not calls or next(iter(calls)) >= done:  # they stand in the order of their numbers
             return
         for number in [n for n, c in calls.items() if n < done and c.receipt is None and not (c.tran and c.silent)]:
@@ -179,13 +219,49 @@ class Calls:
 
     # client sessions and back-pressure (PROTOCOL §6)
 
-    def session_of(self, client: str) -> Caller:
+    def session_of(self, client: str) -> ClientSession:
         session = self.sessions.get(client)
         if session is None:
-            sid = Sid(self.com.tick(), self.tran)
-            session = Caller(sid, self.tran_cid(sid), client, Invocation(client, ()))
-            self.sessions[client] = self.callers[sid] = session
+            session = self.sessions[client] = self._sender(client)
         return session
+
+    def _sender(self, client: str, session: ClientSession | None = None) -> ClientSession:
+        sid = Sid(self.com.tick(), self.tran)
+        sender = ClientSession(sid, self.tran_cid(sid), client, session)
+        self.callers[sid] = sender
+        return sender
+
+    def _sender_of(self, event: Submit) -> ClientSession:
+        """Return the session of a client; for a part of its transaction, the sender that this transaction is.
+
+        A transaction begins with the context of the session, and the session takes over its context when it ends. What
+        the client does outside of it meanwhile has no order with it (docs/protocol.md, 7.2)."""
+        session = self.session_of(str(event.caller))
+        if not event.tran:
+            return session
+        tran = session.transactions.get(event.tran)
+        if tran is None:
+            tran = session.transactions[event.tran] = self._sender(session.client, session)
+            tran.follow(session, self.com.known)
+        return tran
+
+    def transaction(self, name: Invocation) -> ClientSession | None:
+        """Return the sender of an open transaction of a client, if that has called anything here."""
+        session = self.sessions.get(name.client)
+        return session.transactions.get(name.path[0]) if session is not None else None
+
+    def _go_on(self, tran: ClientSession) -> None:
+        """Let the session of a client follow a transaction that is over, or what that received afterwards."""
+        tran.over = True
+        tran.session.follow(tran, self.com.known)
+        self._drop_if_empty(tran)
+
+    def _drop_if_empty(self, tran: ClientSession) -> None:
+        """Forget a transaction that is over when the client can collect no answer of it any more."""
+        if tran.over and not tran.calls and tran.sid in self.callers:
+            del self.callers[tran.sid]
+            transactions = tran.session.transactions
+            tran.session.transactions = {n: sender for n, sender in transactions.items() if sender is not tran}
 
     def tran_cid(self, sid: Sid) -> Sid:
         """Transactions are compatible with each other."""
@@ -200,7 +276,7 @@ class Calls:
         """A peer has taken something: calls that waited may go, each client's in their order."""
         for client, event in self.backlog.relieved():
             try:
-                self.send(self.session_of(client), present(self.com, event))
+                self.send(self._sender_of(event), present(self.com, event))
             except Unavailable:  # it has lost its destinations meanwhile
                 self.refuse(client, event)
 
@@ -215,7 +291,8 @@ class Calls:
         if session is None and not waiting:
             raise BadRequest(f"no session of client {event.client!r} at {self.com.node}")
         if session is not None:
-            self.drop(session)
+            for sender in (session, *session.transactions.values()):
+                self.drop(sender)
         self._trans.leave(event.client)
 
     def drop(self, caller: Caller) -> None:
@@ -226,11 +303,19 @@ class Calls:
 
     # receipts
 
-    def _caller(self, who: Sid | str) -> Caller:
-        caller = self.callers.get(who) if isinstance(who, Sid) else self.sessions.get(who)
+    def _caller(self, who: Sid | str, call: int = 0) -> Caller:
+        """Return an instance, or the sender of a client that has made this call."""
+        caller = self._find(who, call)
         if caller is None:
             raise BadRequest(f"no instance or session {who} at {self.com.node}")
         return caller
+
+    def _find(self, who: Sid | str, call: int) -> Caller | None:
+        if isinstance(who, Sid):
+            return self.callers.get(who)
+        session = self.sessions.get(who)
+        senders = session.transactions.values() if session is not None else ()
+        return next((sender for sender in senders if call in sender.calls), session)
 
     def collect(self, event: Collect, now: float) -> None:
         receipts.check_wait(event.receipt, event.deadline)
@@ -242,7 +327,7 @@ class Calls:
             waiting.receipt, waiting.deadline = event.receipt, event.deadline
             self.push_deadline(event.deadline, (str(event.caller), event.call))
             return
-        caller = self._caller(event.caller)
+        caller = self._caller(event.caller, event.call)
         call = caller.calls.get(event.call)
         if call is None or call.received or call.receipt is not None:
             raise BadRequest(f"call {event.call} of {event.caller} has no receipt left to wait for")
@@ -265,6 +350,8 @@ class Calls:
             return
         if not call.take(m):
             return
+        if m.did and call.tran is not None:
+            caller.did.setdefault(call.tran, Context()).merge_wire(m.did)
         if m.settled:
             self.com.known.ranges(at, self.com.node).add(call.seqs[at])
             if call.brought:
@@ -335,9 +422,11 @@ class Calls:
             why = f"its call {call.number} was not answered in time, or by too few"
             self._trans.given_up(caller, call, call.tran, why)
         answers = tuple([made.response(m.replica, m.status, m.body) for m in got])
-        if caller.client:
-            caller.after = call.group, "received"
+        if isinstance(caller, ClientSession):
+            caller.went_on(call.group, "received")
         self.com.tell(Received(caller.sid, caller.client, call.number, call.group, receipt, answers, complete))
+        if isinstance(caller, ClientSession) and (caller.over or self.tran in call.seqs):
+            self._go_on(caller)
 
     def _arm(self, call: Call, deadline: float | None) -> None:
         call.deadline = deadline
@@ -382,7 +471,7 @@ class Calls:
         if (waiting := self.backlog.find(who, event.call)) is not None:
             self.backlog.remove(str(who), waiting)
             self.relieve()
-        caller = self.callers.get(who) if isinstance(who, Sid) else self.sessions.get(who)
+        caller = self._find(who, event.call)
         call = caller.calls.get(event.call) if caller is not None else None
         if caller is None or call is None:
             return  # it has not left, or its answer crossed with this

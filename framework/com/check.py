@@ -170,7 +170,7 @@ class Checker:
             if ancestor.votes and (ancestor is not m.chain[0] or ancestor.object != TRAN or ancestor.votes < 0):
                 raise BadMessage(f"{where}: {ancestor.votes} votes for {ancestor.object!r}")
         if parts[0].object == TRAN and parts[0].footprint.method == VOTE:
-            if len(path) < 3 or not m.args.isdigit() or len(m.args) > 9:
+            if len(path) < 4 or not m.args.isdigit() or len(m.args) > 9:
                 raise BadMessage(f"{where}: {m.invocation} is no vote of a part, or does not say of how many")
         self._context(m.context, where)
         if m.proposed and not (m.ordered and len(parts) == 1 and _is_at(node_of(m.group.replica), replicas)):

@@ -28,7 +28,8 @@ class Deciding:
         except Unavailable:  # a group has been formed, and no tran has its state yet
             self._late.append((caller, name, word, what))
             return
-        own, caller.invocation = caller.invocation, name
+        own = caller.invocation
+        caller.invocation = name if word != VOTE else Invocation(name.client, (*name.path, DECIDES))
         self._com.calls.send(caller, submit)
         caller.invocation = own  # what it sends next comes after this
 

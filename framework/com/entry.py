@@ -5,7 +5,6 @@ from framework.footprint import Footprint
 from framework.ids import GroupId, Invocation, ObjectName, Replica, Stamp, node_of
 
 LOWEST = Stamp(0, GroupId(0, Replica(""), 0))
-HIGHEST = Stamp(1 << 64, GroupId(0, Replica(""), 0))
 
 
 class Entry:

@@ -1,9 +1,9 @@
 """Order between the replicas of one node: what is delivered to tran, and what is delivered to objects.
 
-A request waits for outcomes of parts that its sender knew of. And a commit is *late* for a replica that has not
-delivered all that it decides on: there what is held stays held until it has. Only there: that replica may be waiting
-for a state, from a node where something is held for the same transaction, and that node for another state from here.
-Both are named in contexts, by replicas of this node other than the one that the message comes to.
+A request waits for the outcomes that its sender knew of: its context names requests to tran of this node. And a commit
+is *late* for a replica where a part that it names has not started: there held work stays held until it has. Only there:
+that replica may be waiting for a state, from a node where something is held for the same transaction, and that node for
+another state from here (docs/protocol.md, 7.4).
 """
 
 from collections.abc import Callable
@@ -38,23 +38,24 @@ class Gates:
         return tuple([c for c in request.context if c[0] == self._at])
 
     def gate(self, order: Order, entry: Entry) -> bool:
-        assert entry.invocation is not None
-        name = entry.tran or entry.invocation.ancestor(len(entry.invocation.path) - 1)
-        if not all(self._reached(at, marks, name) for at, marks in entry.beyond):
-            self.gated.append((order, entry))
-            return True
-        entry.beyond = ()
-        return False
+        if all(self._is_heard(at, mark) for at, marks in entry.beyond for mark in marks):
+            entry.beyond = ()
+            return False
+        self.gated.append((order, entry))
+        return True
+
+    def _is_heard(self, at: Replica, mark: Mark) -> bool:
+        return self._com.hosts[at].order.past.is_delivered(mark)
 
     def delay(self, name: Invocation, request: Request) -> None:
-        """This transaction is committed. Where is that late? (What comes after an abort is not performed any more.)"""
-        for at, marks in request.context:
-            if at in self._com.hosts and at != self._at and not self._reached(at, marks, name):
+        """This transaction is committed. Keep its work where a part that the outcome names has not been performed."""
+        for at, marks in request.did:
+            if at in self._com.hosts and not self._has_all(at, marks):
                 self.late[at, name] = tuple(dict.fromkeys((*self.late.get((at, name), ()), *marks)))
 
-    def _reached(self, at: Replica, marks: tuple[Mark, ...], name: Invocation) -> bool:
+    def _has_all(self, at: Replica, marks: tuple[Mark, ...]) -> bool:
         order = self._com.hosts[at].order
-        return all(order.reached(mark, name) or self._is_over(order, mark) for mark in marks)
+        return all(order.has_performed(mark) or self._is_over(order, mark) for mark in marks)
 
     def _is_over(self, order: Order, mark: Mark) -> bool:
         """It was given up: it will not be performed, whenever it comes."""
@@ -77,7 +78,7 @@ class Gates:
                 if order.out:
                     self._com.hosts[order.replica].flush()
             for (at, name), marks in tuple(self.late.items()):
-                if self._reached(at, marks, name):
+                if self._has_all(at, marks):
                     del self.late[at, name]
                     self._release(at, name)
         self._looking = False

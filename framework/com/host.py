@@ -202,7 +202,7 @@ class Host:
         sid = made.sid(self.com.tick(), self.replica)
         cid = self.epoch.enter(sid, entry.places, entry.meets, self.order.ahead.joins(entry))
         reply = Reply(1) if request.riders else self.replies.start(request)  # of a convoy each call has its own
-        instance = Instance(sid, cid, entry, reply, self.epoch.base_wire, self._siblings(request))
+        instance = Instance(sid, cid, entry, reply, self.epoch.base_wire, self._siblings(entry, request))
         self.com.instances[sid] = instance
         self.com.calls.callers[sid] = instance
         skips: tuple[int, ...] = ()
@@ -233,12 +233,13 @@ class Host:
         )
         return instance
 
-    def _siblings(self, request: Request) -> WireContext:
+    def _siblings(self, entry: Entry, request: Request) -> WireContext:
         dests, mine = request.dests, self.replica
-        if len(dests) == 1:
+        passed = bool(entry.preds)  # it is not settled: a context has to name it here, too (docs/protocol.md, 4.3)
+        if len(dests) == 1 and not passed:
             return ()
         origin = node_of(request.group.replica)
-        return tuple([(at, ((origin, seq),)) for at, seq in dests if at != mine])
+        return tuple([(at, ((origin, seq),)) for at, seq in dests if at != mine or passed])
 
     def complete(self, instance: Instance, event: Completed) -> None:
         instance.finished = event
@@ -273,15 +274,18 @@ class Host:
         return False
 
     def _end(self, instance: Instance, event: Completed) -> None:
-        self.perform(instance, event)
+        self.perform(instance, event, event.ok)
         if instance.rides:
             self.order.rode(instance.entry)
         self.leave(instance, event.ok)
         self.answers.over(instance, event)
         self.freed(instance.entry)
 
-    def perform(self, instance: Instance, event: Completed) -> None:
-        """It is performed: what is to be told of it."""
+    def perform(self, instance: Instance, event: Completed, committed: bool) -> None:
+        """Put together what is to be told of an instance that has been performed. If it is committed already, its
+        one-way calls leave first: its caller goes on after them."""
+        if committed and instance.outbox:
+            self.com.calls.dispatch(instance)
         entry, reply = instance.entry, instance.reply
         request = entry.request
         assert request is not None
@@ -291,6 +295,10 @@ class Host:
             reply.context = reply.full = instance.leaves(self.com.known)
             reply.joins = instance.joins.wire()
             reply.torn = instance.torn
+            if entry.tran is not None and entry.tran in instance.did:
+                did = instance.did[entry.tran]
+                did.prune(self.com.known)
+                reply.did = did.wire()
         else:  # its caller knows what the request brought: it sent that, or the request replaced it
             reply.context = instance.base
             reply.full = instance.base + request.context + instance.siblings
@@ -301,6 +309,8 @@ class Host:
         """It has ended, for those that come after it."""
         if committed:
             assert instance.entry.request is not None
+            if instance.outbox:
+                self.com.calls.dispatch(instance)
             self._commit(instance, instance.entry.request)
         if instance.rides:
             if self.com.told and instance.finished is not None:
@@ -341,7 +351,7 @@ class Host:
         agreed = None
         if request.ordered and request.copies == 1:
             assert instance.entry.stamp is not None
-            marks = instance.siblings
+            marks = tuple([s for s in instance.siblings if s[0] != self.replica])
             if len(request.parts) > 1:  # a pcast does other things elsewhere
                 marks = tuple([s for s in marks if object_of(s[0]) == self.name])
             where = [at for at, _ in marks]

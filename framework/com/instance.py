@@ -3,7 +3,7 @@
 from framework.com.caller import Caller
 from framework.com.context import Context
 from framework.com.entry import Entry
-from framework.com.events import Completed
+from framework.com.events import Completed, Submit
 from framework.com.messages import Ancestor, Request, WireContext
 from framework.com.replies import Reply
 from framework.ids import Replica, Sid, object_of
@@ -15,7 +15,7 @@ class Instance(Caller):
     Most instances call nobody. So what they inherit is put together only when they do (PROTOCOL §4): base, the
     request's context, and the other instances of the request's message group."""
 
-    __slots__ = ("base", "entry", "finished", "reply", "rides", "siblings")
+    __slots__ = ("base", "entry", "finished", "outbox", "reply", "rides", "siblings")
 
     def __init__(
         self, sid: Sid, cid: Sid, entry: Entry, reply: Reply, base: WireContext, siblings: WireContext
@@ -28,6 +28,7 @@ class Instance(Caller):
         self.finished: Completed | None = None
         self.base = base
         self.siblings = siblings
+        self.outbox: list[Submit] = []  # one-way calls, which leave when its transaction is committed
         self.rides: list[Reply | None] = []  # of a convoy: of each of its calls; None of those that are skipped
 
     def _inherit(self) -> Context:

@@ -12,7 +12,7 @@ from framework.com.before import Before
 from framework.com.entry import Entry
 from framework.com.messages import Mark, Request
 from framework.com.past import Past
-from framework.ids import GroupId, Invocation, ObjectName
+from framework.ids import GroupId, Invocation, ObjectName, Replica
 
 if TYPE_CHECKING:
     from framework.com.order import Order
@@ -26,18 +26,12 @@ def _going_on(name: Invocation) -> bool:
     return False
 
 
-def _is_earlier(entry: Entry, name: Invocation) -> bool:
-    """Did the client send it before the call or transaction of this name? Then it followed nothing of that."""
-    call = entry.invocation
-    return call is not None and call.client == name.client and len(call.path) == 1 and call.path[0] < name.path[0]
-
-
 class Kin(Before):
     entries: dict[GroupId, Entry]
     _joining: dict[Mark, Invocation]
 
-    def __init__(self, past: Past) -> None:
-        super().__init__(past)
+    def __init__(self, past: Past, at: Replica) -> None:
+        super().__init__(past, at)
         self.roots: Collection[ObjectName] = ()  # in whose transactions this replica takes part
         #: Must it wait for something at another replica of this node? If so, it is looked at again afterwards.
         self.gate: Callable[[Order, Entry], bool] = _open
@@ -70,32 +64,14 @@ class Kin(Before):
         self._look(entry)
         self._run()
 
-    def reached(self, mark: Mark, name: Invocation) -> bool:
-        """Is this request delivered here? One that is no part of what ``name`` has done need not be; but what it stands
-        for in a context must (PROTOCOL §4): an independent call follows the parts that were called before it."""
-        todo, seen = [mark], {mark}
-        while todo:
-            entry = self._by_mark.get(first := todo.pop())
-            if entry is None:
-                if not self.past.is_delivered(first):
-                    return False
-            elif not (entry.started or entry.void or _is_earlier(entry, name)):
-                if self._is_part(entry, name):
-                    return False
-                todo += [before for before in entry.preds if before not in seen]
-                seen.update(entry.preds)
-        return True
+    def has_performed(self, mark: Mark) -> bool:
+        """Return whether this request, or another copy of its call, has started here."""
+        entry = self._by_mark.get(mark)
+        return self.past.is_delivered(mark) if entry is None else entry.started or entry.void
 
     def known(self, mark: Mark) -> Entry | None:
         """A request that is here and not settled."""
         return self._by_mark.get(mark)
-
-    def _is_part(self, entry: Entry, name: Invocation) -> bool:
-        assert entry.invocation is not None
-        length = len(name.path)
-        if entry.invocation.ancestor(length) != name:
-            return False
-        return not self.roots or (entry.tran is not None and len(entry.tran.path) <= length)
 
     def comes_back(self, ancestor: Entry, calls: range) -> bool:
         """Does a request that came back from one of these calls of a running instance wait here, or is it running?"""
@@ -113,10 +89,7 @@ class Kin(Before):
 
     def has_joined(self, mark: Mark) -> bool:
         """Is this call, which came back to an instance that waits for it, over? By this or another copy of it."""
-        if mark in self._joining:
-            return False
-        entry = self._by_mark.get(mark)
-        return entry.void or entry.started if entry else self.past.is_delivered(mark)
+        return mark not in self._joining and self.has_performed(mark)
 
     def _joined(self, entry: Entry) -> None:
         """It is over for who waits that calls which came back to this replica are."""

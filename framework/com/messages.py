@@ -74,6 +74,7 @@ class Request(Message, tag=1, frozen=True):
     args: bytes
     proposed: bool = False  # the destination at its origin proposes the origin stamp
     riders: tuple[Rider, ...] = ()  # the calls of a convoy; ``args`` has the arguments of each
+    did: WireContext = ()  # of an outcome, or a vote: all that was sent for what it decides on
 
 
 class Announce(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False):
@@ -120,6 +121,7 @@ class Response(Message, tag=4, frozen=True):
     context: WireContext
     joins: WireContext  # calls that came back to objects of the caller's chain
     torn: bool = False  # something that it called was undone, before the end of the transaction
+    did: WireContext = ()  # what was sent for its transaction, reads as well, by it and by those that it called
 
 
 class Delivered(Message, tag=5, frozen=True):

@@ -60,7 +60,7 @@ class Order(Kin):
         self.relation = relation
         self.out: list[tuple[What, Entry]] = []
         self.entries: dict[GroupId, Entry] = {}
-        super().__init__(Past(lambda origin: self.absence.base(origin, replica)))
+        super().__init__(Past(lambda origin: self.absence.base(origin, replica)), replica)
         self.copies: dict[Invocation, list[Entry]] = {}
         self._joining: dict[Mark, Invocation] = {}  # calls back to instances that wait for them
         self._todo: deque[Entry] = deque()
@@ -251,8 +251,6 @@ class Order(Kin):
             self.late.waits(entry)
             if entry.tran is None and not entry.line:
                 entry.rests = first
-            elif (other := self._learns(entry, first)) is not None:
-                self._watch(other, entry)
         elif not (entry.beyond and self.gate(self, entry)):
             blocker = self.ahead.blocker(entry)
             if blocker is None:

@@ -19,8 +19,21 @@ class Outcome(NamedTuple):
 
 
 def decided(invocation: Invocation) -> Invocation:
-    """What is decided by this call of tran."""
-    return invocation.ancestor(len(invocation.path) - 1)
+    """What is decided by this call of tran; whose vote it is."""
+    length = len(invocation.path)
+    while length > 1 and invocation.path[length - 1] == DECIDES:
+        length -= 1
+    return invocation.ancestor(length)
+
+
+def whole(part: Invocation) -> Invocation:
+    """What a part votes on."""
+    return part.ancestor(len(part.path) - 1)
+
+
+def vote_of(part: Invocation) -> Invocation:
+    """Its call of tran. Not the one that decides on the part itself, if that is performed again as a root."""
+    return Invocation(part.client, (*part.path, DECIDES, DECIDES))
 
 
 def read(body: bytes) -> Outcome:

@@ -28,7 +28,7 @@ BOUND = 10_000
 
 class Reply:
     __slots__ = (
-        *("adopted", "body", "context", "copies", "full", "joins"),
+        *("adopted", "body", "context", "copies", "did", "full", "joins"),
         *("outcome", "output", "status", "torn", "unsaid", "waiting"),
     )
 
@@ -41,6 +41,7 @@ class Reply:
         self.full: WireContext = ()  # for callers of other copies: with what the performed one brought
         self.joins: WireContext = ()
         self.torn = False  # something that it called was undone
+        self.did: WireContext = ()
         #: It came with a state, and is in it: also if its root was not, and is being performed again
         self.adopted = False
         self.copies = copies  # how many are still to come

@@ -1,6 +1,6 @@
 """What is told of a message group that has left, for the trace."""
 
-from framework.com.caller import Call, Caller
+from framework.com.caller import Call, Caller, ClientSession
 from framework.com.events import Submit
 from framework.com.messages import Dest, Part, WireContext
 from framework.com.telling import Sent
@@ -18,6 +18,9 @@ def sent(
     tran: Invocation | None,
 ) -> Sent:
     """In the order of the effect's fields."""
+    included: list[str] = []
+    if isinstance(caller, ClientSession):
+        included, caller.included = caller.included, included
     return Sent(
         caller.sid,
         caller.cid,
@@ -32,7 +35,7 @@ def sent(
         sum(len(marks) for _, marks in context),
         caller.client,
         event.receipt,
-        tuple(s.after for s in event.sessions),
+        (*[s.after for s in event.sessions], *included),
         call.waived,
         tran,
     )

@@ -10,7 +10,7 @@ feeds ``Submit`` instead: nothing has changed.
 from typing import TYPE_CHECKING
 
 from framework.com import made
-from framework.com.caller import Caller
+from framework.com.caller import ClientSession
 from framework.com.check import MANY, is_plain
 from framework.com.events import Accepted, AnyEffect, Deliver, Received, Response
 from framework.com.host import Host
@@ -99,7 +99,9 @@ class Spot:
         self._calls = com.calls
         self._node = com.node
 
-    def caller(self, client: str, invocation: Invocation, done: int, host: Host, footprint: Footprint) -> Caller | None:
+    def caller(
+        self, client: str, invocation: Invocation, done: int, host: Host, footprint: Footprint
+    ) -> ClientSession | None:
         """Who calls, if this call may be performed now: nothing is wrong with it, it waits for nobody, and follows
         nothing that is under way. Else it goes the usual way, where somebody is told what is wrong."""
         com, order, calls, number = self._com, host.order, self._calls, invocation.path[0]
@@ -122,7 +124,7 @@ class Spot:
 
     def did(
         self,
-        caller: Caller,
+        caller: ClientSession,
         host: Host,
         invocation: Invocation,
         kind: Kind,
@@ -154,16 +156,16 @@ class Spot:
         if ok and places:
             host.epoch.commit(places)
         if kind == "oneway":
-            caller.after = group, "sent"
+            caller.went_on(group, "sent")
         else:
-            caller.after = group, "received"
+            caller.went_on(group, "received")
             if base:
                 caller.context.merge_wire(base)
         self._calls.forget_below(caller, done)
         return Spotted(com.view, sid, cid, group, invocation, kind, at, seq, footprint, number, caller.cid, done)
 
     def told(
-        self, caller: Caller, host: Host, spotted: Spotted, request: Request, ok: bool, body: bytes
+        self, caller: ClientSession, host: Host, spotted: Spotted, request: Request, ok: bool, body: bytes
     ) -> list[AnyEffect]:
         """What happened, for the trace."""
         at, group, invocation, call = host.replica, request.group, request.invocation, request.invocation.path[0]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from framework.com import made
-from framework.com.caller import Call, Caller
+from framework.com.caller import Call, Caller, ClientSession
 from framework.com.context import Context
 from framework.com.convoy import pack_args, rides_of
 from framework.com.events import Accepted, Received, Submit, Together
@@ -253,10 +253,10 @@ class Convoys:
         for caller in dict.fromkeys(callers):
             for dest in dests:
                 caller.sent(dest, (com.node, dest[1]), "async", False)
-        for submit, (caller, own), rider in zip(submits, riders, wire, strict=True):
+        for submit, caller, (_, own), rider in zip(submits, callers, riders, wire, strict=True):
             if com.told:
                 com.tell(sent(caller, submit, own, parts, rider.invocation, (number, ordered), context, None))
-            caller.after = own.group, "sent"
+            caller.went_on(own.group, "sent")
             com.tell(Accepted(caller.client, submit.call))
             calls.forget_below(caller, submit.done)
         self.arm(call)
@@ -307,6 +307,7 @@ class Convoys:
             if merges:
                 caller.received(got)
             answers = tuple([made.response(at, ride[i][0], ride[i][1]) for at, ride in results])
-            caller.after = own.group, "received"
+            if isinstance(caller, ClientSession):
+                caller.went_on(own.group, "received")
             del caller.calls[own.number]
             self._com.tell(Received(caller.sid, caller.client, own.number, own.group, receipt, answers, complete))

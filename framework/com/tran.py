@@ -34,7 +34,7 @@ from framework.com.host import Host
 from framework.com.instance import Instance
 from framework.com.lasting import Lasting
 from framework.com.messages import Request
-from framework.com.outcome import Outcome, decided
+from framework.com.outcome import Outcome, whole
 from framework.com.receipt import DREC
 from framework.com.stuck import Stuck
 from framework.com.telling import Prepared
@@ -138,7 +138,7 @@ class Trans:
             self.com.tell(Out(f"{name} failed at {host.replica}, but other replicas have committed it"))
             return
         commit, error = event.ok and outcome.commit, "error"
-        host.perform(instance, event)
+        host.perform(instance, event, commit)
         if event.ok:
             self.com.tell(Settle(instance.sid, host.replica, commit))
         if not commit and (event.ok or outcome.why):
@@ -162,7 +162,7 @@ class Trans:
             if not event.ok and not votes:
                 instance.torn = True
                 self.deciding.send(instance, instance.invocation, ABORT, "")
-        host.perform(instance, event)
+        host.perform(instance, event, event.ok and outcome is not None and outcome.commit)
         instance.finished = event
         if outcome is None:
             self.held.setdefault(name, []).append(Kept(host, instance))
@@ -249,17 +249,17 @@ class Trans:
         name = Invocation(event.client, (event.tran,))
         if event.commit and name not in self.open and name not in self.outcomes:
             event = msgspec.structs.replace(event, commit=False, why=event.why or "the node where it began was lost")
-        session = self.com.calls.sessions.get(event.client)
+        sender = self.com.calls.transaction(name)
         told = name in self.votes.here and name in self.outcomes and not self.lasts
-        if event.commit and session is not None and told:
+        if event.commit and sender is not None and told:
             answer = Answer(self.at, "ok", self.outcomes[name].told)
-            self.com.tell(Received(session.sid, event.client, event.call, None, DREC, (answer,), True))
+            self.com.tell(Received(sender.sid, event.client, event.call, None, DREC, (answer,), True))
             return
-        if event.commit and session is not None and name not in self.outcomes:
-            if self._is_open(session, name):
+        if event.commit and sender is not None and name not in self.outcomes:
+            if self._is_open(sender, name):
                 self.ends[name] = event
                 return
-            self._merge(session, name)
+            self._merge(sender, name)
         parts = (self.deciding.part(name, COMMIT if event.commit else ABORT, event.why),)
         rest = self.lasting.receipt(), event.deadline, event.sessions, event.done
         submit = Submit(event.client, event.call, "sync", "mcast", parts, *rest, tran=event.tran)
@@ -269,14 +269,15 @@ class Trans:
         if not self.on:
             raise BadRequest("this group has no transactions: there is no tran in its directory")
 
-    def _is_open(self, session: Caller, name: Invocation) -> bool:
+    def _is_open(self, sender: Caller | None, name: Invocation) -> bool:
         """Has it to wait for answers, or for votes?"""
-        return name in self.votes.here or any(c.silent for c in session.calls.values() if c.tran == name)
+        calls = sender.calls.values() if sender is not None else ()
+        return name in self.votes.here or any(c.silent for c in calls if c.tran == name)
 
-    def heard(self, session: Caller, name: Invocation) -> None:
+    def heard(self, sender: Caller | None, name: Invocation) -> None:
         """A call of a client's transaction has been answered, or its outcome is known."""
         event = self.ends.get(name)
-        if event is not None and (name in self.outcomes or not self._is_open(session, name)):
+        if event is not None and (name in self.outcomes or not self._is_open(sender, name)):
             del self.ends[name]
             self.decide(event, 0.0)
 
@@ -311,7 +312,7 @@ class Trans:
 
     def vote(self, part: Invocation, wanted: bytes, request: Request | None) -> None:
         """A vote is delivered; perhaps the last one."""
-        name, all_of_them = decided(part), self.votes.cast(part, int(wanted), request)
+        name, all_of_them = whole(part), self.votes.cast(part, int(wanted), request)
         if all_of_them is not None and name not in self.outcomes:
             self.apply(name, Outcome(True), all_of_them)
 
@@ -339,7 +340,7 @@ class Trans:
         if root is not None:
             root.host.try_end(root.instance)
         if name in self.ends:
-            self.heard(self.com.calls.sessions[name.client], name)
+            self.heard(self.com.calls.transaction(name), name)
 
     def _release_at(self, at: Replica, name: Invocation) -> None:
         """All that was decided on has been delivered there."""

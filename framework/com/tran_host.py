@@ -7,7 +7,7 @@ from framework.com.event import Decided
 from framework.com.events import Completed
 from framework.com.host import Host
 from framework.com.instance import Instance
-from framework.com.outcome import DECIDES, decided, read
+from framework.com.outcome import DECIDES, decided, read, whole
 from framework.com.view import COMMIT, VOTE, Placement
 from framework.ids import Invocation, Replica
 
@@ -51,7 +51,7 @@ class TranHost(Host):
             context = instance.base + request.context + instance.siblings
             self.com.tell(Decided(instance.sid, self.replica, request, body, context))
             if known is None:
-                trans.lasting.decided(decided(name) if word == VOTE else name, instance.sid)
+                trans.lasting.decided(whole(name) if word == VOTE else name, instance.sid)
         self.complete(instance, Completed(instance.sid, True, body, True, safe=not self.durable))
         if word == VOTE:
             trans.vote(name, request.args, request)

@@ -11,10 +11,9 @@ then decided; but each replica of each part sends to all nodes, not the root alo
 
 from collections.abc import Collection
 
-from framework.com.caller import Caller
 from framework.com.events import Submit
 from framework.com.messages import Request
-from framework.com.outcome import DECIDES
+from framework.com.outcome import vote_of
 from framework.errors import BadRequest
 from framework.ids import Invocation, ObjectName
 
@@ -25,18 +24,16 @@ class Votes:
         self.here: set[Invocation] = set()  # transactions of clients whose home this is that are decided by votes
         self._cast: dict[Invocation, dict[Invocation, Request | None]] = {}  # by transaction and part
 
-    def check(self, caller: Caller | None, event: Submit) -> None:
-        """Nothing else may belong to a transaction whose parts decide: nobody would ask it."""
+    def check(self, event: Submit, name: Invocation | None, has_calls: bool) -> None:
+        """Refuse a further call of a transaction whose parts decide: nobody would ask it. ``name``: a client's."""
         if event.votes and (not event.tran or event.kind == "oneway"):
             raise BadRequest("distributed control is for a call that is the whole of a client's transaction")
         silent = [p.object for p in event.parts if p.object not in self._voters] if event.votes else ()
         if silent:
             raise BadRequest(f"{silent[0]} takes no part in transactions, so it has no vote: leave control= out")
-        if not event.tran or not isinstance(event.caller, str):
+        if not event.tran or name is None:
             return
-        name = Invocation(event.caller, (event.tran,))
-        before = caller is not None and any(c.tran == name for c in caller.calls.values())
-        if name in self.here or (event.votes and before):
+        if name in self.here or (event.votes and has_calls):
             raise BadRequest(f"{name} is decided by its parts: it cannot have another call")
 
     def cast(self, part: Invocation, wanted: int, request: Request | None) -> list[Request] | None:
@@ -48,4 +45,4 @@ class Votes:
     def forget(self, name: Invocation) -> list[Invocation]:
         """Nobody remembers this transaction any more. The calls that were its votes."""
         self.here.discard(name)
-        return [Invocation(p.client, (*p.path, DECIDES)) for p in self._cast.pop(name, ())]
+        return [vote_of(p) for p in self._cast.pop(name, ())]

@@ -62,7 +62,7 @@ def outcome(run: Facts, place: Place, instance: Performed) -> tuple[str, bool] |
     name = decided(instance.invocation)
     if instance.footprint.method != "vote":
         return name, instance.footprint.method == "commit"
-    whole = decided(name)
+    whole = decided(decided(name))
     votes = _votes(run, place, whole)
     cast = [place.performed.index(v) for v in votes if v is not None]
     return (whole, True) if len(cast) == len(votes) and max(cast) == place.performed.index(instance) else None
@@ -80,7 +80,7 @@ def is_aborted(run: Facts, place: Place, name: str) -> bool:
 
 def _votes(run: Facts, place: Place, name: str) -> list[Performed | None]:
     """Of each part: its vote, if this replica of tran has delivered it."""
-    found = [place.by_invocation.get(f"{part}.0") for part in run.parts_of.get(name, ())]
+    found = [place.by_invocation.get(f"{part}.0.0") for part in run.parts_of.get(name, ())]
     return [v if v is not None and v.footprint is not None and v.footprint.method == "vote" else None for v in found]
 
 

@@ -105,23 +105,3 @@ def test_much_that_has_waited_starts_in_larger_bits_after_a_while() -> None:
     assert bits[:100] == [8] * 100
     assert max(bits) == 64
     assert len(bits) < 600
-
-
-def test_what_a_transaction_must_have_reached() -> None:
-    """The commit of a transaction follows what its client has sent before, down to the state that is not there. None of
-    that is a part of it, so it need not be delivered; nor is it looked through."""
-    order = waiting(5000, follows=1)
-    calls = 0
-
-    def counted(self: Order, entry: Any, name: Invocation) -> bool:
-        nonlocal calls
-        calls += 1
-        return False
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Order, "_is_part", counted)
-        assert order.reached((Node("n2"), 5000), Invocation("c", (5001,)))
-        assert calls == 0
-        assert order.reached((Node("n2"), 5000), Invocation("another", (1,)))
-        assert calls == 5000
-    assert not order.reached((Node("n2"), 5001), Invocation("c", (5002,)))

@@ -104,6 +104,8 @@ class Model:
                 if not o.ended:
                     return False  # a conflicting instance is running
                 continue
+            if len(o.dests) == 1 and len(m.dests) > 1:
+                continue  # no other replica knows of it
             place = o.stamp or o.proposal
             if place is not None and place < m.stamp:
                 return False  # waiting here with a smaller stamp, proposed or agreed

@@ -59,8 +59,8 @@ def vote(**change):
     dests = (Dest(Replica("tran@n1"), 1), Dest(Replica("tran@n2"), 1))
     sid = Sid(4, Replica("o@n2"))
     sent = Request(
-        1, GroupId(4, sid.replica, 1), Invocation("c", (1, 2, 0)), "oneway", dests[0].replica, dests, (part,), 5, True,
-        sid, (), (), 1, 0, b"2",
+        1, GroupId(4, sid.replica, 1), Invocation("c", (1, 2, 0, 0)), "oneway", dests[0].replica, dests, (part,), 5,
+        True, sid, (), (), 1, 0, b"2",
     )  # fmt: skip
     return Frame(Node("n2"), 1, 1, 0, 0, 6, (msgspec.structs.replace(sent, **change),))
 
@@ -70,7 +70,7 @@ BAD_VOTES = [
     ({"args": b"two"}, "does not say of how many"),
     ({"args": b""}, "does not say of how many"),
     ({"args": b"1" * 10}, "does not say of how many"),
-    ({"invocation": Invocation("c", (1, 0))}, "no vote of a part"),
+    ({"invocation": Invocation("c", (1, 2, 0))}, "no vote of a part"),
     ({"chain": (Ancestor("o", 1, (), 2),)}, "2 votes for 'o'"),
     ({"chain": (Ancestor("o", 1, ()), ROOT)}, "2 votes for 'tran'"),
     ({"chain": (ROOT._replace(votes=-1),)}, "-1 votes"),

@@ -114,7 +114,7 @@ def test_what_was_invoked_independently_stays() -> None:
     agency = s.instance("trip", "agency@n1")
     agency.sync("car.book", SREC, "car")
     s.instance("car", "car@n2").commit()
-    agency.oneway("hotel.book", "letter")
+    agency.send("hotel.book", "letter", "oneway", independent=True)
     agency.abort()
     s.instance("letter", "hotel@n2").commit()
     s.instance("letter", "hotel@n3").commit()

@@ -9,7 +9,7 @@ from .tran_mutants import LASTING_MUTANTS
 #: A seed that shows it. The rules that are missing here are tested in tests/com/test_lasting.py: seeds that show
 #: them are rare, because what a disk has not got is sent again by others.
 WHERE = {
-    "what is in doubt is dropped": 17,
+    "what is in doubt is dropped": 24,
     "what is in doubt is kept": 2,
     "a root answers before its outcome is on disk": 93,
 }

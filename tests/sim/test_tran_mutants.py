@@ -3,16 +3,16 @@
 import pytest
 
 from framework.sim.run import Level
+from tests.com import test_tran_order as conversations
 
 from .test_transactions import fault
-from .tran_mutants import TRAN_MUTANTS
+from .tran_mutants import ORDER_MUTANTS, TRAN_MUTANTS
 
 #: Where to look: links that are slow, and many seeds; what needs more has a level and seeds of its own.
 USUAL: tuple[Level, range] = ("links", range(60))
 WHERE: dict[str, tuple[Level, range]] = {
     "votes have no order": ("links", range(1000, 1100)),
     "one vote is enough": ("links", range(1000, 1060)),
-    "who joins what is held passes whoever comes before it": ("all", range(114, 115)),
 }
 
 
@@ -29,3 +29,11 @@ def test_a_rule_of_transactions_that_is_switched_off_is_caught(name: str) -> Non
         if found and not fault(seed, level):
             return
     pytest.fail(f"{name}: {len(seeds)} seeds without a violation")
+
+
+@pytest.mark.parametrize("name", ORDER_MUTANTS)
+def test_a_rule_of_order_that_is_switched_off_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (owner, attribute, replacement), conversation = ORDER_MUTANTS[name]
+    monkeypatch.setattr(owner, attribute, replacement)
+    with pytest.raises(AssertionError):
+        getattr(conversations, f"test_{conversation}")()

@@ -2,8 +2,13 @@
 
 from typing import Any
 
+from framework.com import ahead
 from framework.com.ahead import Ahead
+from framework.com.before import Before
+from framework.com.caller import ClientSession
+from framework.com.calls import Calls
 from framework.com.event import Resolved
+from framework.com.host import Host
 from framework.com.lasting import Lasting
 from framework.com.outcome import Outcome
 from framework.com.tran import Trans
@@ -42,15 +47,30 @@ def _none(*_: Any) -> None:
     return None
 
 
-def _nothing(*_: Any) -> dict[Any, None]:
-    return {}
+def _nothing(*_: Any) -> tuple[()]:
+    return ()
+
+
+def _passes_predecessors(self: Before, entry: Any, real: Any = Before._undelivered) -> Any:
+    return None if any(a.held for a in self.ahead.inside(entry)) else real(self, entry)
+
+
+def _nowhere(self: Ahead, entry: Any) -> set[Any]:
+    return set()
+
+
+def _shares(self: ClientSession, other: ClientSession, known: Any) -> None:
+    self._context, self._reads = other.context, other.reads
+
+
+def _not_its_own(self: Host, entry: Any, request: Any, real: Any = Host._siblings) -> Any:
+    return tuple([s for s in real(self, entry, request) if s[0] != self.replica])
 
 
 TRAN_MUTANTS: dict[str, Mutant] = {
     "what is held stays when the transaction is aborted": (Trans, "_release", _committed),
     "what a callee did that failed stays": (Trans, "_undo", _none),
     "what is held keeps nobody out": (Ahead, "_busy", _not_held),
-    "who joins what is held passes whoever comes before it": (Ahead, "waits", _nothing),
     "outcomes have no order": (Directory, "needs_agreement", _unordered),
     "a client commits before all have answered": (Trans, "_is_open", _no),
     "votes have no order": (Directory, "needs_agreement", _votes_unordered),
@@ -80,4 +100,41 @@ LASTING_MUTANTS: dict[str, Mutant] = {
     "what is in doubt is dropped": (Lasting, "tick", _none_is_kept),
     "what is in doubt is kept": (Lasting, "tick", _all_are_kept),
     "a root answers before its outcome is on disk": (Lasting, "held_back", _told_at_once),
+}
+
+
+#: Rules of order in transactions, and the conversation of tests/com/test_tran_order.py that shows each of them.
+ORDER_MUTANTS: dict[str, tuple[Mutant, str]] = {
+    "a part that joins held work passes its predecessors": (
+        (Before, "_undelivered", _passes_predecessors),
+        "a_part_does_not_pass_its_predecessor",
+    ),
+    "a part passes those that wait at one replica": (
+        (Ahead, "_reach", _nowhere),
+        "a_part_passes_only_where_all_its_destinations_would",
+    ),
+    "a request for several replicas waits for one at a single replica": (
+        (ahead, "_is_overtaken", _no),
+        "a_request_for_all_does_not_wait_for_one_at_a_single_replica",
+    ),
+    "an instance that is not settled does not name itself": (
+        (Host, "_siblings", _not_its_own),
+        "a_call_back_that_is_not_settled_is_named_also_where_it_runs",
+    ),
+    "a commit does not name its parts": (
+        (Calls, "_did", _nothing),
+        "a_commit_waits_for_the_parts_that_it_names",
+    ),
+    "one-way calls leave before the commit": (
+        (Calls, "_waits_for_commit", _no),
+        "one_way_calls_leave_with_the_commit",
+    ),
+    "a transaction of a client has the context of its session": (
+        (ClientSession, "follow", _shares),
+        "the_transaction_of_a_client_is_a_sender_of_its_own",
+    ),
+    "a session does not follow its transaction": (
+        (ClientSession, "follow", _none),
+        "the_session_follows_its_transaction_when_that_is_over",
+    ),
 }
