@@ -38,6 +38,9 @@ class Joined:
     def act(self, calling: "Calling", act: Act) -> Act:
         raise NotImplementedError
 
+    def keeps(self, calling: "Calling", act: Act) -> bool:
+        raise NotImplementedError
+
     def has(self, calling: "Calling") -> bool:
         raise NotImplementedError
 
@@ -136,6 +139,8 @@ class Calling:
             raise Unavailable("the client was closed")
         if self._denied is not None:
             raise self._denied
+        if transaction is not None and transaction.keeps(self, act):
+            return 0
         limit = act.timeout
         if limit is None:
             limit = self._timeout

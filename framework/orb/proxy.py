@@ -208,7 +208,8 @@ class Face:
             raise BadRequest(f"{request.what} returns a value: call it, or submit it; one-way is for '-> None'")
         if options.stale:
             raise BadRequest(f"{request.what}: a one-way call is no read: leave out stale=True")
-        return self._send(Act("oneway", (request.ask(options.to),), None, None, False, options.timeout), _nothing)
+        act = Act("oneway", (request.ask(options.to),), None, None, False, options.timeout)
+        return self._send(msgspec.structs.replace(act, independent=True) if options.independent else act, _nothing)
 
     # ucast, mcast, pcast; srec, crec, drec, quorum
 

@@ -30,10 +30,11 @@ from framework.errors import (
     OboError,
     OutcomeUnknown,
     RemoteError,
+    ResourceExhausted,
     Unavailable,
 )
 from framework.orb import inputs
-from framework.orb.calling import Calling, Joined, joined
+from framework.orb.calling import MOST_CALLS, Calling, Joined, joined
 from framework.orb.messages import Act, Part
 from framework.orb.outcome import Outcome
 from framework.orb.proxy import Face, Settle
@@ -60,6 +61,7 @@ class _Transaction(Joined):
         self._node = ""
         self._over = False
         self._token: Token[Joined | None] | None = None
+        self._outbox: list[Act] = []  # one-way calls, which leave when it is committed
 
     def __repr__(self) -> str:
         return f"<transaction {self._calling.client}/{self._number or '-'}>"
@@ -83,6 +85,21 @@ class _Transaction(Joined):
             raise Aborted(f"{self._node}, where the transaction began, was lost")
         timeout = left if act.timeout is None else min(act.timeout, left)
         return msgspec.structs.replace(act, tran=Part(self._number, left, votes=self._votes), timeout=timeout)
+
+    def keeps(self, calling: Calling, act: Act) -> bool:
+        """For ``Calling``: keep a one-way call of the block until the transaction is committed."""
+        if act.kind != "oneway" or act.independent or not self.has(calling):
+            return False
+        if len(self._outbox) >= MOST_CALLS:
+            raise ResourceExhausted(f"{MOST_CALLS} one-way calls wait for the end of {self!r}: make fewer in one block")
+        self._outbox.append(act)
+        return True
+
+    def _dispatch(self) -> None:
+        """Send the one-way calls: the transaction is committed."""
+        outbox, self._outbox = self._outbox, []
+        for act in outbox:
+            self._calling.send(act)
 
     def has(self, calling: Calling) -> bool:
         """Do calls of this client belong to it?"""
@@ -125,6 +142,14 @@ class _Transaction(Joined):
         fate, why = self._told(outcome)
         if fate == "abort":
             raise Aborted(why or "it was aborted")
+        self._dispatch()
+
+    def _fate(self, outcome: Outcome) -> Fate:
+        """Return what was told later; if it was committed, its one-way calls leave now."""
+        fate, _ = self._told(outcome)
+        if fate == "commit":
+            self._dispatch()
+        return fate
 
     def _left(self, error: BaseException, late: OboError) -> None:
         """The block has raised, and nobody can be asked. Its time ends it, if its objects have not decided before."""
@@ -155,6 +180,8 @@ class Transaction(_Transaction):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not self._leave():
+            if error is None:
+                self._dispatch()
             return
         if error is None:
             try:
@@ -171,7 +198,7 @@ class Transaction(_Transaction):
 
     def outcome(self, timeout: float = ENDING) -> Fate:
         """What became of it. What nobody has decided is aborted by asking."""
-        return self._told(self._ask("abort", inputs.seconds(timeout, "outcome: timeout")))[0]
+        return self._fate(self._ask("abort", inputs.seconds(timeout, "outcome: timeout")))
 
 
 class AsyncTransaction(_Transaction):
@@ -185,6 +212,8 @@ class AsyncTransaction(_Transaction):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not self._leave():
+            if error is None:
+                self._dispatch()
             return
         if error is None:
             try:
@@ -200,7 +229,7 @@ class AsyncTransaction(_Transaction):
             self._aborted(outcome, error)
 
     async def outcome(self, timeout: float = ENDING) -> Fate:
-        return self._told(await self._ask("abort", inputs.seconds(timeout, "outcome: timeout")))[0]
+        return self._fate(await self._ask("abort", inputs.seconds(timeout, "outcome: timeout")))
 
 
 def _check_attempts(attempts: int) -> None:

@@ -68,6 +68,17 @@ class Agency(Object):
         raise RuntimeError("on purpose")
 
     @method
+    def announced(self, key: str, fails: bool) -> int:
+        """The one-way call conflicts with what was called before it, and what is called after it with that."""
+        ledger = self.orb.object("a")
+        ledger.add(key, 5)
+        ledger.put.oneway(key, 99)
+        seen: int = ledger.add(key, 1)
+        if fails:
+            raise RuntimeError("on purpose")
+        return seen
+
+    @method
     def slow(self, key: str, amount: int) -> None:
         self.orb.object("a").add(key, amount)
         pause.wait(20)

@@ -108,6 +108,45 @@ def test_a_transaction_of_a_client_is_whole(play):
     play(act, "n3")
 
 
+def test_one_way_calls_of_a_method_leave_with_its_commit(play):
+    async def act(c, orb):
+        with pytest.raises(RemoteError, match="on purpose"):
+            await orb.object("agency").announced("k", True)
+        assert await orb.object("agency").announced("k", False) == 6
+        assert await orb.object("a").get("k") == 99  # the next call of the caller comes after it
+        await rows(c, "a", {"k": 99})
+
+    play(act, "n1")
+
+
+def test_one_way_calls_of_a_block_leave_with_its_commit(play):
+    async def act(c, orb):
+        a = orb.object("a")
+
+        async def books(fails):
+            async with orb.transaction() as t:
+                await a.put("k", 5)
+                await a.put.oneway("k", 99)
+                await a.put.with_(independent=True).oneway("l", 1)
+                assert await a.add("k", 1) == 6
+                if fails:
+                    raise ValueError("changed my mind")
+            assert await t.outcome() == "commit"
+
+        with pytest.raises(ValueError, match="changed my mind"):
+            await books(True)
+        assert await a.get("k") == 0
+        assert await a.get("l") == 1
+        await books(False)
+        assert await a.get("k") == 99
+        async with orb.transaction():
+            await a.put.oneway("m", 1)
+        assert await a.get("m") == 1
+        await rows(c, "a", {"k": 99, "l": 1, "m": 1})
+
+    play(act, "n1")
+
+
 def test_others_neither_see_nor_disturb_what_is_not_committed(play):
     async def act(c, orb):
         async with c.client("n2") as other:
