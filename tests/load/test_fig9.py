@@ -41,6 +41,7 @@ def test_classes_declare_what_the_simulator_s_objects_have(conflict):
     assert DEPTH == 3
 
 
+@pytest.mark.full
 def test_real_nodes_do_what_the_simulator_does(tmp_path):
     """The same calls, exactly; and about as much of it ordered: on real nodes other things happen at once."""
     run = tmp_path / "run"

@@ -216,7 +216,7 @@ def test_a_pause_of_a_node_shows_in_all_calls_of_that_time(tmp_path):
 
 def test_a_killed_node_is_told_and_its_trace_is_kept(tmp_path):
     run = tmp_path / "run"
-    words = ["bank", "--nodes", 3, "--duration", 6, "--clients", 6, "--warmup", 0]
+    words = ["bank", "--nodes", 3, "--rate", 100, "--duration", 6, "--clients", 6, "--warmup", 0]
     with loading(run, *words) as process:
         os.kill(nodes_of(process.pid)["n3"], signal.SIGKILL)
         _, err = process.communicate(timeout=PATIENCE)

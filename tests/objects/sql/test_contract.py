@@ -3,7 +3,7 @@
 import pytest
 
 from framework import BadRequest, Broken, Outdated
-from objects.sql import Database, IntegrityError, ProgrammingError
+from objects.sql import Database, IntegrityError, ProgrammingError, postgres_connect
 
 TABLE = "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT UNIQUE)"
 
@@ -107,7 +107,9 @@ def test_two_replicas_do_not_share_a_file(make, tmp_path):
     make("n3", url=f"sqlite:///{tmp_path}/{{node}}.sqlite")
 
 
-def test_two_replicas_do_not_share_a_database(make, postgres_urls):
+@pytest.mark.parametrize("dialect", ["postgres"], indirect=True)
+def test_two_replicas_do_not_share_a_database(make, postgres_urls, monkeypatch):
+    monkeypatch.setattr(postgres_connect, "_LET_GO", 0.2)
     make("n1", url=postgres_urls["n1"])
     with pytest.raises(Broken, match="in use by another replica"):
         make("n2", url=postgres_urls["n1"])

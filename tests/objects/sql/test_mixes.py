@@ -14,9 +14,10 @@ from framework import Footprint, OboError, declaration
 from objects.sql import Database
 from tests.cluster.sql.mixes import programs
 from tests.cluster.sql.model import PostgresModel, SqliteModel, outcomes
+from tests.tiers import examples
 
 MIXES = settings(
-    max_examples=200,
+    max_examples=examples(30, 200),
     derandomize=True,
     deadline=None,
     database=None,

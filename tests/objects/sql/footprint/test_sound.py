@@ -16,9 +16,10 @@ from objects.sql.footprint import same, touched
 from objects.sql.footprint.effects import Effects
 from objects.sql.footprint.judge import Judge
 from tests.objects.sql.footprint.world import on_sqlite
+from tests.tiers import examples
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, deadline=None, max_examples=examples(100, 300))
 @given(chance=st.randoms(use_true_random=False))
 def test_compatible_statements_may_change_places(chance: Random) -> None:
     assert on_sqlite(chance) == ""

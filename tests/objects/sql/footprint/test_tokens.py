@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from framework import BadRequest
 from objects.sql.statement import Statement, understand
 from objects.sql.tokens import Dialect, tokens
+from tests.tiers import examples
 
 PIECES = [
     "'", "''", '"', '""', "`", "[", "]", "--", "/*", "*/", "\n", " ", ";", "SELECT 2", "1", "a", "$", "$$", "$a$", "E'",
@@ -34,7 +35,7 @@ def complaint(perform: Callable[[], object]) -> str:
     return ""
 
 
-@settings(derandomize=True, deadline=None, max_examples=3000)
+@settings(derandomize=True, deadline=None, max_examples=examples(1000, 3000))
 @given(text=texts)
 def test_sqlite_finds_one_statement_as_well(text: str) -> None:
     found = understood(text, "sqlite")
@@ -45,7 +46,7 @@ def test_sqlite_finds_one_statement_as_well(text: str) -> None:
     assert "one statement" not in said and "bindings" not in said and not said.startswith("unrecognized token: \"'")
 
 
-@settings(derandomize=True, deadline=None, max_examples=600, suppress_health_check=list(HealthCheck))
+@settings(derandomize=True, deadline=None, max_examples=examples(200, 600), suppress_health_check=list(HealthCheck))
 @given(text=texts)
 def test_postgres_finds_one_statement_as_well(postgres: "psycopg.Connection[Any]", text: str) -> None:
     found = understood(text, "postgres")
