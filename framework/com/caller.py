@@ -12,6 +12,7 @@ from framework.com.context import Context, Known
 from framework.com.events import Outgoing, Session
 from framework.com.messages import Ancestor, Dest, Kind, Mark, Response, WireContext
 from framework.com.receipt import Receipt
+from framework.com.view import View
 from framework.errors import BadRequest
 from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid, node_of, object_of
 
@@ -233,12 +234,12 @@ class Caller:
         both.merge(self.reads)
         return both.wire()
 
-    def session(self, known: Known, clock: int, view: int) -> Session | None:
+    def session(self, known: Known, clock: int, view: View) -> Session | None:
         """What a client keeps of it; None before its first call has left."""
         if self.after is None:
             return None
         group, what = self.after
-        return Session(self.knows(known), clock, f"{group} {what}", view)
+        return Session(self.knows(known), clock, f"{group} {what}", view.version, view.formation)
 
     def leaves(self, known: Known) -> WireContext:
         """What its response carries: reads are forgotten with it."""
