@@ -35,6 +35,11 @@ FOUND: list[tuple[int, Level, str]] = [
     (1808, "all", "the oracle judged isolation by a read that nobody was told of"),
 ]
 
+FOUND_AS_DRAWN: list[tuple[int, Level, str]] = [
+    (5110112, "all", "the oracle took a node that had crashed for one that stays (A9)"),
+    (9201016, "all", "the same"),
+]
+
 
 def fault(seed: int, level: Level, lasting: bool = False) -> str:
     """What is wrong with the run of this seed; empty if nothing is. ``lasting``: objects may be durable."""
@@ -48,6 +53,12 @@ def fault(seed: int, level: Level, lasting: bool = False) -> str:
 @pytest.mark.parametrize(("seed", "level", "what"), FOUND, ids=[f"{seed}: {what}" for seed, _, what in FOUND])
 def test_a_fault_that_was_found_stays_away(seed: int, level: Level, what: str) -> None:
     assert fault(seed, level) == ""
+
+
+@pytest.mark.parametrize(("seed", "level", "what"), FOUND_AS_DRAWN, ids=lambda v: str(v))
+def test_a_fault_that_was_found_where_objects_may_be_durable(seed: int, level: Level, what: str) -> None:
+    """As ``obo sim --transactions`` runs the seed."""
+    assert run(seed, Options({"transactions": True}, level)).verdict.violations == []
 
 
 def test_both_outcomes_happen() -> None:
