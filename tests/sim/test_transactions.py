@@ -38,6 +38,7 @@ FOUND: list[tuple[int, Level, str]] = [
 FOUND_AS_DRAWN: list[tuple[int, Level, str]] = [
     (5110112, "all", "the oracle took a node that had crashed for one that stays (A9)"),
     (9201016, "all", "the same"),
+    (9701550, "all", "a disk of the world remembered that a read which it did not have had been performed (A1)"),
 ]
 
 
