@@ -25,6 +25,7 @@ _LEVELS: dict[Level, list[str]] = {  # to replay
     "links": [],
     "group": ["--faults", "group"],
     "all": ["--faults", "all"],
+    "wiped": ["--faults", "wiped"],
 }
 
 
@@ -68,7 +69,8 @@ def run(
         typer.Option(
             metavar="LEVEL",
             help="links: loss, duplication, reordering, cuts, pauses, slow nodes; group: nodes crash, join and leave, "
-            "and all else is punctual; all: both, and the group falls apart; none.",
+            "and all else is punctual; all: both, and the group falls apart; wiped: all, and once or twice every node "
+            "loses all it has, also on disk, while clients go on; none.",
         ),
     ] = "links",
     no_faults: Annotated[bool, typer.Option("--no-faults", help="The same as --faults none.")] = False,

@@ -54,6 +54,7 @@ class Attempt:
             tuple(lives[n][1] for n in members),
             tuple(sorted(unready)),
             tuple(sorted(com.directory.seeds({n: lives[n][0] for n in members}, unready, held))),
+            view.formation,
         )
         left = tuple(sorted(self.leaving))
         reports = flush.union([self.promises[n].report for n in stay])

@@ -23,12 +23,19 @@ class Before:
         self.awaited: dict[Mark, list[Entry]] = {}
         self._riding: dict[Invocation, Entry] = {}  # calls of serial convoys that are performed: which one
 
+    def _lend(self, entry: Entry, void: Mark) -> None:
+        """What a void request stood for takes its place. That went to other destinations, perhaps, so only this one may
+        have them: none of them counts as alike."""
+        lent = [m for m in self.past.instead(void) if m not in entry.preds]
+        self._precede(entry, lent)
+        entry.lent += tuple(lent)
+
     def _precede(self, entry: Entry, preds: Iterable[Mark]) -> None:
         for mark in preds:
             if self.past.is_delivered(mark):
                 entry.floor = max(entry.floor, self.past.stamp_of(mark))
                 if mark not in entry.preds:
-                    self._precede(entry, [m for m in self.past.instead(mark) if m not in entry.preds])
+                    self._lend(entry, mark)
                 continue
             entry.preds.append(mark)
             before = self._by_mark.get(mark)
@@ -85,7 +92,9 @@ class Before:
                 self._follow(entry, before, gone)
                 continue
             self._precede(entry, (mark,))
-            if self._alike(before, entry):
+            if mark in void.lent:  # that one has got a stamp above it
+                entry.lent = (*entry.lent, mark)
+            elif self._alike(before, entry):
                 entry.alike = (*entry.alike, mark)
 
     def _unordered(self, entry: Entry) -> Mark | None:
@@ -111,7 +120,7 @@ class Before:
             return False
         if before.stamp is not None:
             return True
-        return before.proposal is not None and self._alike(before, after)
+        return before.proposal is not None and mark not in after.lent and self._alike(before, after)
 
     def _alike(self, before: Entry, after: Entry) -> bool:
         if not (before.ordered and after.ordered and before.dests == after.dests):
@@ -185,7 +194,8 @@ class Before:
     def _note_alike(self, entry: Entry) -> None:
         """Predecessors with the same destinations that may get their stamp after this one is proposed."""
         by_mark = self._by_mark
-        entry.alike = tuple([m for m in entry.preds if m in by_mark and self._alike(by_mark[m], entry)])
+        preds = [m for m in entry.preds if m not in entry.lent] if entry.lent else entry.preds
+        entry.alike = tuple([m for m in preds if m in by_mark and self._alike(by_mark[m], entry)])
 
     def _without_gone(self, entry: Entry, number: int) -> int:
         """What the departed have proposed counts as far as the flush brought it. It may have brought the proposal for a

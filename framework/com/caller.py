@@ -12,6 +12,7 @@ from framework.com.context import Context, Known
 from framework.com.events import Outgoing, Session
 from framework.com.messages import Ancestor, Dest, Kind, Mark, Response, WireContext
 from framework.com.receipt import Receipt
+from framework.com.view import View
 from framework.errors import BadRequest
 from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid, node_of, object_of
 
@@ -324,7 +325,7 @@ class ClientSession(Caller):
         if other.after is not None:
             self.included.append(_named(other.after))
 
-    def kept(self, known: Known, clock: int, view: int) -> Session | None:
+    def kept(self, known: Known, clock: int, view: View) -> Session | None:
         """Return what a client keeps of its session; None before its first call has left."""
         if self.latest is None:
             return None
@@ -334,7 +335,7 @@ class ClientSession(Caller):
             for sender in (self, *self.transactions.values()):
                 both.merge_wire(sender.knows(known))
             context = both.wire()
-        return Session(context, clock, _named(self.latest), view)
+        return Session(context, clock, _named(self.latest), view.version, view.formation)
 
 
 def _named(after: tuple[GroupId, str]) -> str:

@@ -3,6 +3,8 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from framework.com import made
 from framework.com import receipt as receipts
 from framework.com.asked import Asked
@@ -17,6 +19,7 @@ from framework.com.messages import Ancestor, Request, Response, WireContext
 from framework.com.outcome import DECIDES
 from framework.com.present import present, without_joiners
 from framework.com.sent import sent
+from framework.com.telling import Forgotten
 from framework.com.together import Convoys
 from framework.errors import BadRequest, Unavailable
 from framework.ids import TRAN, GroupId, Invocation, Node, ObjectName, Replica, Sid, node_of, object_of, replica
@@ -48,6 +51,8 @@ class Calls:
 
     def submit(self, event: Submit, now: float) -> None:
         caller = self._caller(event.caller) if isinstance(event.caller, Sid) else None
+        if event.sessions:
+            event = self._of_this_group(event)
         self._asked.check(event, caller)
         if self.com.view > 1 or len(self.com.lives.view.members) < len(self.com.directory.nodes):
             event = present(self.com, event, caller.version if caller and caller.copies > 1 else None)
@@ -78,6 +83,16 @@ class Calls:
                 self.send(caller, present(self.com, event))
             except Unavailable:
                 continue  # all replicas of the callee have departed: a one-way call is lost with them
+
+    def _of_this_group(self, event: Submit) -> Submit:
+        """Without the sessions of other formations: the requests that they name are over, and their numbers are given
+        to others now, or to none."""
+        formation = self.com.lives.view.formation
+        own = tuple([s for s in event.sessions if s.formation == formation])
+        if len(own) == len(event.sessions):
+            return event
+        self.com.tell(Forgotten(str(event.caller), event.call))
+        return msgspec.structs.replace(event, sessions=own)
 
     def _last(self, at: Replica) -> int:
         """The number of the last request to this replica."""
@@ -177,7 +192,7 @@ class Calls:
     def session(self, client: str) -> Session | None:
         """What a client keeps of its session here; None before its first call has left."""
         session = self.sessions.get(client)
-        return session.kept(self.com.known, self.com.clock, self.com.view) if session is not None else None
+        return session.kept(self.com.known, self.com.clock, self.com.lives.view) if session is not None else None
 
     def forget_below(self, sender: ClientSession, done: int) -> None:
         """The client does not want the answers of these calls, also those that it never collected."""

@@ -89,6 +89,8 @@ class WordChecker:
     def _decision(self, decision: Decision, where: str, clock: int) -> None:
         view, mine = decision.view, self._lives.view
         self._view(view, where)
+        if view.formation != mine.formation:
+            raise BadMessage(f"{where}: view {view.version} is of another formation of the group")
         self._known(decision.left, where)
         if any(n not in view.members or view.life(n) != view.version for n in decision.joined):
             raise BadMessage(f"{where}: who joins must be a member from view {view.version} on")

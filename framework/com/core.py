@@ -97,8 +97,7 @@ class Com:
         self.told = told
         self.clock = first_of(self.lives.mine)
         self.known = Known(self.lives.known)
-        view, timing, mine = directory.view, self.timing, self.lives.mine
-        self.links = {n: Link(n, timing, mine, view.life(n) or 1) for n in view.members if n != node}
+        self.links = {n: self.link(n) for n in directory.view.members if n != node}
         self.trans = Trans(self)
         self.hosts: dict[Replica, Host] = {r: self._host(p, r) for p, r in directory.on(node)}
         self.waiting: dict[GroupId, list[Host]] = {}  # where requests are that are not settled yet
@@ -146,6 +145,11 @@ class Com:
             Waits: self.trans.deadlock.heard,
             Ready: lambda m: self.handover.ready(m.replica),
         }
+
+    def link(self, peer: Node) -> Link:
+        """A new one to another member of the view."""
+        view = self.lives.view
+        return Link(peer, self.timing, self.lives.mine, view.life(peer) or 1, view.formation)
 
     def _host(self, placement: Placement, at: Replica) -> Host:
         return TranHost(self, placement, at) if placement.name == TRAN else self.host_type(self, placement, at)
@@ -233,6 +237,9 @@ class Com:
         if event.peer == self.node or event.peer not in self.directory.nodes:
             raise BadMessage(f"frame from {event.peer!r}, which is not a member of view {self.view}")
         frame = decode(event.data, event.peer)
+        if self.lives.is_foreign(frame):
+            self.tell(Dropped(event.peer, f"{type(frame).__name__} of another formation of the group"))
+            return
         if not isinstance(frame, Frame):
             self.word_checker.word(frame, event.peer, self.clock)
             self.member.word(frame, now)

@@ -27,6 +27,7 @@ class Entry:
         "invocation",
         "key",
         "known",
+        "lent",
         "line",
         "mark",
         "meets",
@@ -67,6 +68,9 @@ class Entry:
         self.ordered = True
         self.line: tuple[Invocation, ...] = ()  # ancestors that may be running here
         self.preds: list[Mark] = []  # predecessors here that are not settled yet
+        self.lent: tuple[
+            Mark, ...
+        ] = ()  # of them, those in the place of void ones: other destinations may not have them
         self.alike: tuple[Mark, ...] = ()  # of them, those with the same destinations
         self.rests: Mark | None = None  # it has its stamp, and this is the last of them: no other can let it go on
         self.floor = LOWEST  # highest stamp of those that are

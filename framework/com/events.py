@@ -33,6 +33,7 @@ class Session(msgspec.Struct, frozen=True, array_like=True):
     clock: int
     after: str  # what it includes: "GROUP sent" or "GROUP received"
     view: int = 1  # it names nothing at nodes that had departed by then
+    formation: bytes = b""  # of the group whose requests it names; in another one it names nothing
 
 
 class Submit(Event):

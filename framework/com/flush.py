@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from framework.com.events import Installed
-from framework.com.link import Link
 from framework.com.lives import Lives
 from framework.com.messages import Dest, Moved, Request
 from framework.com.words import Decision, Placed, Report
@@ -72,7 +71,7 @@ def install(com: "Com", decision: Decision) -> None:
         com.links.pop(node, None)
         com.marks.forget(node)
     for node in decision.joined:
-        com.links[node] = Link(node, com.timing, com.lives.mine, decision.view.life(node) or 1)
+        com.links[node] = com.link(node)
         com.marks.begin(node)
     com.tell(Installed(decision.view, decision.left, decision.joined))
     for node in com.links:

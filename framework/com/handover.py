@@ -22,10 +22,10 @@ from framework.com.events import Give, Snapshot, Take
 from framework.com.handed import Part, read_part
 from framework.com.host import Host
 from framework.com.messages import Ready
-from framework.com.view import NOBODY, Holding
+from framework.com.view import NOBODY, Holding, View
 from framework.com.words import NONE
 from framework.errors import BadMessage, BadRequest, Unavailable
-from framework.ids import Invocation, Node, Replica, node_of, object_of, replica
+from framework.ids import Invocation, Node, ObjectName, Replica, node_of, object_of, replica
 
 if TYPE_CHECKING:
     from framework.com.core import Com
@@ -35,6 +35,7 @@ class Handover:
     def __init__(self, com: "Com", holds: Sequence[Holding]) -> None:
         self.com = com
         self._held = {h.replica: h for h in holds}
+        self._new = self._begun(com.lives.view)
         self.seeds: dict[Replica, Replica] = {}  # replicas here that begin with what another one, or they, hold
         self.unready: dict[
             Replica, tuple[Node, ...]
@@ -49,12 +50,25 @@ class Handover:
                 self.unready[host.replica] = self.donors(host.replica)
         self._choose()
 
+    def _begun(self, view: View) -> set[ObjectName]:
+        """Objects that begin with nothing in the view in which this life begins. Of a group that it has joined it does
+        not know that: then what is on disk counts as kept."""
+        objects = self.com.directory.objects
+        if not view.formed:
+            return {name for name, placement in objects.items() if not placement.durable}
+        return objects.keys() - {object_of(r) for r in view.unready}
+
+    def is_new(self, name: ObjectName) -> bool:
+        """May this object have begun with nothing since the group was formed, as far as it is known here?"""
+        return name in self._new
+
     @property
     def holds(self) -> tuple[Holding, ...]:
         """States of earlier lives that replicas without a state have here."""
         return tuple(sorted(h for r, h in self._held.items() if r in self.unready))
 
     def _choose(self) -> None:
+        self._new |= {object_of(r) for r, source in self.com.lives.view.seeds if source == NOBODY}
         mine = {r: self.seeds[r] for r in self.committed}
         self.seeds = mine | {r: source for r, source in self.com.lives.view.seeds if r in self.unready}
 

@@ -55,6 +55,7 @@ class Link:
         "_unacked",
         "ack_due",
         "asked_at",
+        "formation",
         "gap_at",
         "heard_at",
         "mine",
@@ -67,9 +68,10 @@ class Link:
         "timing",
     )
 
-    def __init__(self, peer: Node, timing: Timing, mine: int = 1, theirs: int = 1) -> None:
+    def __init__(self, peer: Node, timing: Timing, mine: int = 1, theirs: int = 1, formation: bytes = b"") -> None:
         self.peer = peer
         self.mine, self.theirs = mine, theirs  # the two lives that it joins
+        self.formation = formation
         self.moved = 0  # the peer sends no request of an earlier view any more
         self.timing = timing
         self._out: deque[AnyMessage | Run] = deque()
@@ -145,9 +147,7 @@ class Link:
             waiting = [self._out.popleft() for _ in range(count)]
             messages = tuple([m.message() if isinstance(m, Run) else m for m in waiting])
             self._acked = self._expected - 1
-            data = encode(
-                Frame(source, view, self._next, self._acked, self._ask(now), clock, messages, self.mine, self.theirs)
-            )
+            data = self._encoded(source, view, self._next, self._ask(now), clock, messages)
             self._unacked.append((self._next, data))
             self._sizes.append(count)
             self.on_the_way += count
@@ -166,7 +166,13 @@ class Link:
         self.sent_at = now
         self.ack_due = False
         self._acked = self._expected - 1
-        return encode(Frame(source, view, 0, self._acked, self._ask(now), clock, (), self.mine, self.theirs))
+        return self._encoded(source, view, 0, self._ask(now), clock, ())
+
+    def _encoded(
+        self, source: Node, view: int, number: int, ask: int, clock: int, messages: tuple[AnyMessage, ...]
+    ) -> bytes:
+        lives = self.mine, self.theirs, self.formation
+        return encode(Frame(source, view, number, self._acked, ask, clock, messages, *lives))
 
     def resend(self, now: float) -> list[bytes]:
         """What is unacknowledged for too long, from the first on."""

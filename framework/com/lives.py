@@ -10,7 +10,9 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
+from framework.com.messages import Frame
 from framework.com.view import View
+from framework.com.words import AnyWord, Decided, Excluded, OfGroup
 from framework.ids import Node, Replica, node_of
 
 _SPAN = 32  # bits: requests of one life to one replica
@@ -51,6 +53,15 @@ class Lives:
         for node in joined:
             self._moved[node] = view.life(node) or view.version
             self._seen[node] = self._moved[node]
+
+    def is_foreign(self, said: Frame | AnyWord) -> bool:
+        """Does it come from another formation? Its sender is not there any more: a group is formed when all nodes have
+        left the one before."""
+        if isinstance(said, Frame | OfGroup):
+            return said.formation != self.view.formation
+        if isinstance(said, Decided):
+            return said.decision.view.formation != self.view.formation
+        return isinstance(said, Excluded) and said.view.formation != self.view.formation
 
     @property
     def mine(self) -> int:

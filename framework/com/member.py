@@ -38,6 +38,7 @@ from framework.com.words import (
     Decision,
     Excluded,
     Hello,
+    OfGroup,
     Prepare,
     Promise,
     Refuse,
@@ -239,8 +240,10 @@ class Membership:
     def _say(self, node: Node, word: AnyWord, now: float) -> None:
         if node == self.com.node:
             self.word(word, now)
-        else:
-            self.com.tell(Transmit(node, encode(word)))
+            return
+        if isinstance(word, OfGroup):
+            word = msgspec.structs.replace(word, formation=self.view.formation)
+        self.com.tell(Transmit(node, encode(word)))
 
     def word(self, word: AnyWord, now: float) -> None:
         if isinstance(word, Hello):

@@ -182,7 +182,8 @@ AnyMessage = Waits | Request | Proposal | Proposals | Known | Response | Deliver
 class Frame(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False, tag=1):
     """What crosses a link: numbered, or 0 for one that only carries ack, ask and clock (PROTOCOL §6).
 
-    A link joins two lives, those that are named: another life of either node has another link."""
+    A link joins two lives, those that are named: another life of either node has another link, and so have the lives of
+    another formation, whose numbers may be the same."""
 
     source: Node
     view: int
@@ -193,6 +194,7 @@ class Frame(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=
     messages: tuple[AnyMessage, ...] = ()
     life: int = 1  # of the source
     to: int = 1  # life of the target
+    formation: bytes = b""
 
 
 _encoder = msgspec.msgpack.Encoder()

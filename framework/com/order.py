@@ -202,7 +202,7 @@ class Order(Kin):
         for entry in self.entries.values():
             for mark in tuple(entry.preds) if entry.proposal is None else ():  # who waits for a void one is held
                 if self.past.is_delivered(mark):
-                    self._precede(entry, [m for m in self.past.instead(mark) if m not in entry.preds])
+                    self._lend(entry, mark)
 
     def again(self) -> None:
         """Look at all requests: what they wait for may be void."""

@@ -36,6 +36,7 @@ class Outsider:
         version: int = 0,
         holds: Sequence[Holding] = (),
         joins: bool = False,
+        formation: bytes = b"",
     ) -> None:
         self.node = node
         self.incarnation = incarnation
@@ -44,6 +45,7 @@ class Outsider:
         self.timing = timing or Timing()
         self.version = version  # of the last view it remembers
         self.holds = tuple(holds)
+        self.formation = formation  # of the group that this node may form: random, and used by no other
         self.joins = joins  # a group that exists, and forms none: it hears nobody, so nobody forms one with it
         self.others: dict[Node, Hello] = {}  # outsiders, as they were heard last
         self.admitted = False
@@ -119,6 +121,7 @@ class Outsider:
             tuple(now[n] for n in members),
             tuple(sorted(unready)),
             tuple(sorted(self.directory.seeds(dict.fromkeys(members, version), unready, held))),
+            self.formation,
         )
 
     def _admit(self, view: View, decision: Decision | None = None) -> Admitted:

@@ -99,10 +99,17 @@ class Dropped(Effect, frozen=True):
     why: str
 
 
+class Forgotten(Effect, frozen=True):
+    """Told: a call of a client brought a session of another formation of the group. Nothing of that is used."""
+
+    client: str
+    call: int
+
+
 class Changing(Effect, frozen=True):
     """Told: this node takes part in deciding the next view, without these members."""
 
     leaving: tuple[Node, ...]
 
 
-Told = Changing | Ended | Rode | Prepared | Sent | Landed | Proposed | Agreed | Duplicate | Dropped
+Told = Changing | Forgotten | Ended | Rode | Prepared | Sent | Landed | Proposed | Agreed | Duplicate | Dropped

@@ -2,6 +2,12 @@
 
 A *life* of a node is one stay in the group. It is told from other lives of the same name by ``since``, the version of
 the view in which it began: a node that crashed or was excluded comes back as a new life, with nothing of the old one.
+
+A *formation* is one group: it begins when its members begin together, and lasts as long as each view follows the one
+before. Where every node has lost the number of its last view, versions begin anew, and with them all numbers of
+requests: those of two formations look alike. So whatever names such numbers also names its formation, by random bits
+that the node which made the first view got from its driver. Nobody can guess them.
+
 How the next view is decided is in framework.com.member.
 """
 
@@ -29,6 +35,7 @@ class View(msgspec.Struct, frozen=True, array_like=True):
     incarnations: tuple[int, ...] = ()  # of a process: how a node that asks to join knows itself
     unready: tuple[Replica, ...] = ()  # those that have no state yet as it begins
     seeds: tuple[tuple[Replica, Replica], ...] = ()  # of these, those that begin with what the second one holds
+    formation: bytes = b""  # the same in all views of a group
 
     def life(self, node: Node) -> int | None:
         """Since which version it is a member; None if it is not."""

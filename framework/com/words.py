@@ -62,7 +62,11 @@ class Hello(Word, tag=11, frozen=True):
     holds: tuple[Holding, ...] = ()
 
 
-class FromMember(Word, frozen=True):
+class OfGroup(Word, frozen=True, kw_only=True):
+    formation: bytes = b""
+
+
+class FromMember(OfGroup, frozen=True):
     life: int
     version: int  # the view it is in
 

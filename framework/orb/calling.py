@@ -18,7 +18,7 @@ from framework.com.receipt import Receipt
 from framework.errors import BadRequest, DeadlineExceeded, OboError, ResourceExhausted, Unavailable
 from framework.net.options import MAX_MESSAGE
 from framework.orb.limits import check_size
-from framework.orb.messages import Act, Call, Cancel, Collect, ToNode
+from framework.orb.messages import Act, Call, Cancel, Collect, Stay, ToNode
 from framework.orb.outcome import Outcome
 from framework.orb.proxy import Settle
 from framework.orb.waits import ThreadFuture
@@ -30,6 +30,9 @@ MOST_UNHEARD = 8192  # calls that the node has not taken yet: then callers of on
 MOST_CALLS = 100_000  # that are not answered: then no more are begun
 SMALL = 1 << 16  # bytes of arguments: less is never too much
 LONG_LINE = 256  # messages that wait to be written: perhaps nobody waits for some of them any more
+
+
+NOWHERE = Stay("")
 
 
 class Joined:
@@ -48,10 +51,17 @@ class Joined:
 joined: ContextVar[Joined | None] = ContextVar("obo_transaction", default=None)
 
 
+#: By node: its session there, the newest that it was given, and in which life of the node.
+Sessions = dict[str, tuple[Stay, Session]]
+
+
 class Pending:
     """A call that is not answered, or a one-way call of which it is not known that it has left."""
 
-    __slots__ = ("act", "before", "deadline", "failed", "refused", "repeats", "sent", "settle", "time", "until")
+    __slots__ = (
+        *("act", "before", "deadline", "failed", "formation", "refused"),
+        *("repeats", "sent", "settle", "time", "until"),
+    )
 
     def __init__(self, act: Act, settle: Settle | None, limit: float) -> None:
         self.act = act  # what would be sent again
@@ -63,7 +73,8 @@ class Pending:
         self.failed: OboError | None = None  # for whoever collects it
         self.refused: OboError | None = None  # for now: it is repeated until its deadline
         self.repeats = 0
-        self.before: dict[str, Session] = {}  # the sessions before it was first sent: brought when it is repeated
+        self.formation = b""  # of the group that it was first sent to
+        self.before: Sessions = {}  # the sessions before it was first sent: brought when it is repeated
 
 
 class Calling:
@@ -72,6 +83,7 @@ class Calling:
     def __init__(self, timeout: float) -> None:
         self.client = ""  # its name
         self.node = ""  # the home node's name, while there is one
+        self.stay = NOWHERE  # the life of the home node, or of the last one
         self.ready = False  # is there a home node?
         self._timeout = timeout
         self._loop = asyncio.get_running_loop()
@@ -85,7 +97,7 @@ class Calling:
         self._out: list[ToNode] = []
         self._rung = False
         self._bell = asyncio.Event()
-        self._sessions: dict[str, Session] = {}  # by node: its session there, the newest that it was given
+        self._sessions: Sessions = {}
         self._brought: set[str] = set()  # what this home has of those of other nodes
         self._why = "not tried yet"
         self._closed = False
@@ -166,10 +178,11 @@ class Calling:
             act = msgspec.structs.replace(act, timeout=left) if act.wait else act
         else:
             pending.sent = True
-            pending.before = self._sessions
+            pending.before, pending.formation = self._sessions, self.stay.formation
         done = 0 if self._out else min(next(iter(self._calls)), number)
         sessions = self._bring(pending.before)
-        self._say(Call(number, act, pending.time, pending.deadline, done, sessions, again))
+        formation = pending.formation if again else b""
+        self._say(Call(number, act, pending.time, pending.deadline, done, sessions, again, formation))
 
     def _refused_for_now(self, number: int, error: OboError) -> None:
         """Too few replicas are there: the same call again after a moment, as long as there is time."""
@@ -206,11 +219,14 @@ class Calling:
             self._send(new, pending)
         return True
 
-    def _bring(self, sessions: dict[str, Session]) -> tuple[Session, ...]:
-        """What this home does not have yet of the sessions at other nodes."""
-        if not sessions or (len(sessions) == 1 and self.node in sessions):
+    def _bring(self, sessions: Sessions) -> tuple[Session, ...]:
+        """What this home does not have yet of the sessions at other nodes, and of its own earlier lives. Those of
+        another formation of the group mean nothing to it."""
+        mine = self.stay
+        if not sessions or (len(sessions) == 1 and sessions.get(self.node, (None,))[0] == mine):
             return ()
-        new = tuple(s for node, s in sessions.items() if node != self.node and s.after not in self._brought)
+        others = [s for stay, s in sessions.values() if stay != mine and stay.formation == mine.formation]
+        new = tuple(s for s in others if s.after not in self._brought)
         self._brought.update(s.after for s in new)
         return new
 

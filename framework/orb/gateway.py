@@ -10,7 +10,7 @@ number. One with an id of its caller gets its name and number from there; so a r
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import uuid4
@@ -23,7 +23,7 @@ from framework.com.events import Accepted, Cancel, Leave, Received, Session, Sub
 from framework.com.messages import Transmission
 from framework.declare import Method
 from framework.errors import Aborted, BadRequest, OboError, OutcomeUnknown, ResourceExhausted, Unavailable
-from framework.ids import Node, Replica, check_name
+from framework.ids import Node, ObjectName, Replica, check_name
 from framework.net.wire import orb_pb2_grpc
 from framework.net.wire.orb_pb2 import (
     DescribeRequest,
@@ -90,6 +90,7 @@ class Host(Protocol):
     def feed(self, event: Submit | Cancel | Leave) -> None: ...
     def session(self, client: str) -> Session | None: ...
     def pick(self, replicas: Sequence[Replica]) -> Replica: ...
+    def lost(self, formation: bytes, names: Collection[ObjectName]) -> list[ObjectName]: ...
     def refusal(self) -> str: ...
     def unwell(self) -> str: ...
 
@@ -228,6 +229,7 @@ class Gateway:
             made_at = request.id.made_at or now
             again = name.given  # perhaps: who gives an id may have called another node before
             submit = self.naming.submit(name.name, number, act, made_at, now + limit, self._host.pick, again)
+            self._check_sessions(sessions, submit)
             submit.sessions = sessions
             submit.done = 0 if name.given else number
             submit.deadline = wait.due if submit.receipt is not None else None
@@ -259,6 +261,15 @@ class Gateway:
         finally:
             if not wanted and not name.given:
                 self._feed(Cancel(name.name, number))
+
+    def _check_sessions(self, sessions: Sequence[Session], submit: Submit) -> None:
+        """BadRequest if this call cannot come after all that they include."""
+        for session in sessions:
+            if lost := self._host.lost(session.formation, [part.object for part in submit.parts]):
+                raise BadRequest(
+                    f"session: the group was formed anew after it, and {', '.join(lost)} lost what was done before; "
+                    "call without it"
+                )
 
     def _given(self, caller: Caller, request: InvokeRequest) -> tuple[_Name, int]:
         client = f"i-{request.id.client}"

@@ -37,6 +37,7 @@ from framework.orb.messages import (
     Look,
     Ping,
     Refused,
+    Stay,
     ToClient,
     Told,
     to_client,
@@ -192,7 +193,7 @@ class Home(Calling):
                 self._why = f"{opened.address}: {opened.why}"
                 await self._read_stale(opened.stream)
                 raise NotReached(self._why)
-            await self._live(opened.stream, opened.node)
+            await self._live(opened.stream, opened.stay)
         finally:
             self._closer.close(opened.channel)  # the next home need not wait for that
 
@@ -276,12 +277,15 @@ class Home(Calling):
         self._ready.set()  # whoever waits for a home is told
         return True
 
-    async def _live(self, stream: Any, node: str) -> None:
+    async def _live(self, stream: Any, stay: Stay) -> None:
         """Use the stream until it breaks or the node wants to be left."""
         self._move.clear()
+        node = stay.node
+        if self.stay.formation not in (b"", stay.formation):
+            log.warning("the group of %s was formed anew: what was not on disk is lost", node)
         self._heard_at, self._pinged_at = time.monotonic(), None
         with self._mutex:
-            self.node = node
+            self.node, self.stay = node, stay
             self._out.clear()
             self._brought.clear()
             lost = [n for n, p in self._calls.items() if p.sent and p.act.tran is not None and not p.act.tran.decide]
@@ -350,7 +354,7 @@ class Home(Calling):
             if not (is_outdated(message.responses) and self._anew(message.number)):
                 self._settle(message.number, Outcome(message.responses, message.complete, message.why))
         elif isinstance(message, Left):
-            self._sessions = {**self._sessions, self.node: message.session}
+            self._sessions = {**self._sessions, self.node: (self.stay, message.session)}
             self._left(message.number)
         elif isinstance(message, Refused):
             self._refused(message)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from framework.com.events import Begin, Cancel, Collect, Decide, Leave, Session, Submit
 from framework.ids import Node, Replica
+from framework.orb.messages import Stay
 from framework.orb.naming import Naming
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ class Host(Protocol):
 
     @property
     def version(self) -> int: ...
+    @property
+    def stay(self) -> Stay: ...
     @property
     def crowded(self) -> bool: ...
     @property

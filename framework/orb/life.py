@@ -7,7 +7,7 @@ that is over takes nothing any more, and what its instances still do goes nowher
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ from framework.com.events import (
     Transmit,
     Wake,
 )
-from framework.com.telling import Dropped
+from framework.com.telling import Dropped, Forgotten
 from framework.com.view import View
 from framework.declare import Method, Object
 from framework.errors import Broken, OboError, Unavailable
@@ -114,6 +114,7 @@ class Life:
             Received: self._received,
             Accepted: lambda e: node.asker(e.client).accepted(e),
             Dropped: lambda e: log.debug("from %s: %s", e.peer, e.why),
+            Forgotten: lambda e: log.info("call %d of %s: its session is of a group that is over", e.call, e.client),
             Snapshot: self.handing.snapshot,
             Installed: self._installed,
             Isolated: self._isolated,
@@ -274,6 +275,12 @@ class Life:
             f"{self.node.name} hears only {heard} of {len(view.members)} members of view {view.version}, "
             f"{view.majority} are needed; silent: {', '.join(silent)}"
         )
+
+    def lost(self, formation: bytes, names: Collection[ObjectName]) -> list[ObjectName]:
+        """Those of these objects that may have lost what they did in this formation of the group."""
+        if formation == self.com.lives.view.formation:
+            return []
+        return [name for name in names if self.com.handover.is_new(name)]
 
     def unwell(self) -> str:
         """Why this member is not well, though it takes calls; empty if it is. To be well it must be sure that it is a

@@ -4,7 +4,7 @@ Arrays with an integer tag, as the messages of the com layer. A node trusts noth
 the method itself and computes the footprint itself.
 """
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -14,6 +14,14 @@ from framework.com.receipt import Receipt
 from framework.errors import BadMessage
 from framework.ids import Replica
 from framework.net.options import MAX_MESSAGE
+
+
+class Stay(NamedTuple):
+    """A life of a node: when it is over, so is what the node knew of its clients."""
+
+    node: str
+    formation: bytes = b""  # of the group; empty: it is no member of one
+    life: int = 0
 
 
 class Ask(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -71,6 +79,7 @@ class Call(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=2):
     done: int
     sessions: tuple[Session, ...] = ()  # of this client at other nodes, as far as this node does not have them
     again: bool = False  # it was sent before, to this node or another one
+    formation: bytes = b""  # of the group to which it was sent first, if it was sent before
 
 
 class Collect(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=3):
@@ -113,6 +122,12 @@ class Welcome(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=1):
     view: int
     max_message: int = MAX_MESSAGE  # what the node takes at once
     why: str = ""  # it takes no calls now, but for stale reads; questions it answers
+    formation: bytes = b""
+    life: int = 0
+
+    @property
+    def stay(self) -> Stay:
+        return Stay(self.node, self.formation, self.life)
 
 
 class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=2):

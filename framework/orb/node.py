@@ -8,9 +8,10 @@ there all the time.
 
 import asyncio
 import logging
+import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from framework.com.outsider import Admitted, Outsider
 from framework.com.view import View
 from framework.com.words import Decision, decode
 from framework.errors import BadMessage, BadRequest, OboError, Unavailable
-from framework.ids import Invocation, Replica
+from framework.ids import Invocation, ObjectName, Replica
 from framework.ids import Node as NodeName
 from framework.net import forks, options
 from framework.net.peers import Peers
@@ -51,6 +52,7 @@ from framework.orb.guard import Guard
 from framework.orb.held import Held
 from framework.orb.keeping import keep
 from framework.orb.life import TICK, Life
+from framework.orb.messages import Stay
 from framework.orb.naming import Naming
 from framework.orb.sessions import Sessions
 from framework.orb.traces import Traces
@@ -173,9 +175,9 @@ class Node:
         """It wants to be a member. All it remembers is the number of the last view it was in, and what it holds."""
         self._incarnation = max(self._incarnation + 1, time.time_ns() // 1000)
         holds = [held.holding for held in self.held.values()]
-        self.outsider = Outsider(
-            self.name, self._incarnation, self.config.directory, self.timing, self._version, holds, self._joins
-        )
+        past = self._version, holds, self._joins
+        formation = secrets.token_bytes(16)
+        self.outsider = Outsider(self.name, self._incarnation, self.config.directory, self.timing, *past, formation)
         self._early.clear()
 
     async def _remember(self, disk: Disk, admitted: Admitted) -> None:
@@ -286,6 +288,14 @@ class Node:
 
     def pick(self, replicas: Sequence[Replica]) -> Replica:
         return self.life.pick(replicas)
+
+    @property
+    def stay(self) -> Stay:
+        view = self.member.com.lives.view if self.member is not None else None
+        return Stay(self.name, view.formation, view.life(self.name) or 0) if view is not None else Stay(self.name)
+
+    def lost(self, formation: bytes, names: Collection[ObjectName]) -> list[ObjectName]:
+        return self.life.lost(formation, names)
 
     @property
     def version(self) -> int:

@@ -10,7 +10,7 @@ from framework.errors import BadMessage
 from framework.net.security import Credentials
 from framework.net.wire.orb_pb2 import Packet
 from framework.net.wire.orb_pb2_grpc import SessionStub
-from framework.orb.messages import Hello, Welcome, encode, to_client
+from framework.orb.messages import Hello, Stay, Welcome, encode, to_client
 
 
 class NotOpened(Exception):
@@ -25,7 +25,7 @@ class Opened(NamedTuple):
     address: str
     channel: Any
     stream: Any
-    node: str
+    stay: Stay
     max_message: int
     why: str  # it takes no calls now; empty: it does
 
@@ -41,7 +41,7 @@ async def open_session(credentials: Credentials, address: str, client: str, pati
         welcome = to_client(packet.messages[0]) if packet is not grpc.aio.EOF else None
         if not isinstance(welcome, Welcome):
             raise BadMessage(f"{address} does not say Welcome")
-        return Opened(address, channel, stream, welcome.node, welcome.max_message, welcome.why)
+        return Opened(address, channel, stream, welcome.stay, welcome.max_message, welcome.why)
     except (grpc.aio.AioRpcError, TimeoutError, BadMessage, asyncio.InvalidStateError) as error:
         await channel.close()
         raise NotOpened(error) from None

@@ -81,7 +81,8 @@ class Served:
         self._told = False
         self._out.clear()
         host = self._sessions.host
-        welcome = Welcome(host.name, host.version, self._sessions.limits.max_message, host.refusal())
+        most, (name, formation, life) = self._sessions.limits.max_message, host.stay
+        welcome = Welcome(name, host.version, most, host.refusal(), formation, life)
         await context.write(Packet(messages=[encode(welcome)]))
         reader = asyncio.ensure_future(self._read(context, first))
         writer = asyncio.ensure_future(self._write(context, mine))
@@ -245,6 +246,8 @@ class Served:
         naming, pick, whole = sessions.naming, sessions.pick, tran is not None
         submit = naming.submit(self.name, number, act, message.time, message.deadline, pick, message.again, whole)
         submit.sessions, submit.done = message.sessions, message.done
+        if message.formation:
+            self._check_lost(message, submit)
         if tran is not None:
             submit.tran, submit.votes = self._trans.part(act, tran, naming), tran.votes
         waits = submit.receipt is not None
@@ -266,6 +269,15 @@ class Served:
             self.in_flight.add(number)
         elif act.kind != "oneway":
             self._usual[number] = usual_receipt(submit.parts)
+
+    def _check_lost(self, message: Call, submit: Submit) -> None:
+        """An object that has lost its state has lost the reply, too: nobody knows whether it had performed the call,
+        and who has seen that."""
+        changed = [part.object for part in submit.parts if not part.footprint.readonly]
+        if lost := self._sessions.host.life.lost(message.formation, changed):
+            raise OutcomeUnknown(
+                f"the group was formed anew after this call was sent, and {', '.join(lost)} lost what was done before"
+            )
 
     def _decide(self, message: Call, part: Part) -> None:
         self._sessions.leave_first()

@@ -34,7 +34,7 @@ from framework.errors import (
     Unavailable,
 )
 from framework.orb import inputs
-from framework.orb.calling import MOST_CALLS, Calling, Joined, joined
+from framework.orb.calling import MOST_CALLS, NOWHERE, Calling, Joined, joined
 from framework.orb.messages import Act, Part
 from framework.orb.outcome import Outcome
 from framework.orb.proxy import Face, Settle
@@ -58,7 +58,7 @@ class _Transaction(Joined):
         self._calling = calling
         self._until = time.monotonic() + inputs.seconds(timeout, "transaction: timeout")
         self._number = 0  # none before its first call
-        self._node = ""
+        self._home = NOWHERE
         self._over = False
         self._token: Token[Joined | None] | None = None
         self._outbox: list[Act] = []  # one-way calls, which leave when it is committed
@@ -80,9 +80,9 @@ class _Transaction(Joined):
         if not self._number:
             if not calling.node:
                 raise Aborted("there is no home node now to begin a transaction at")
-            self._number, self._node = calling.number(), calling.node
-        elif calling.node != self._node:
-            raise Aborted(f"{self._node}, where the transaction began, was lost")
+            self._number, self._home = calling.number(), calling.stay
+        elif not calling.node or calling.stay != self._home:
+            raise Aborted(f"{self._home.node}, where the transaction began, was lost")
         timeout = left if act.timeout is None else min(act.timeout, left)
         return msgspec.structs.replace(act, tran=Part(self._number, left, votes=self._votes), timeout=timeout)
 

@@ -71,7 +71,7 @@ class Actors(Performer):
             return script.work
 
         def done() -> None:
-            self.world.after(script.work, lambda: self._complete(node, effect, script.ok and not runner.stopped))
+            self.world.after(script.work, lambda: self._complete(runner, effect, script.ok and not runner.stopped))
 
         runner = InstanceRunner(node, effect.sid, script.acts, change, done)
         chance = self.program.chance("patience", request.invocation)
@@ -114,7 +114,8 @@ class Actors(Performer):
             self.world.after(work, complete)
 
         def complete() -> None:
-            if self.running.pop(effect.sid, None) is not None:
+            if self.running.get(effect.sid) is runner:
+                del self.running[effect.sid]
                 told = tuple([r and Ride(r[0], b"done" if r[3] else b"", r[3]) for r in rides])
                 ok, nothing = any(r is not None and r.ok for r in told), not any(told)
                 safe = nothing or self._is_safe(node, effect)
@@ -124,9 +125,11 @@ class Actors(Performer):
         runner = self.running[effect.sid] = InstanceRunner(node, effect.sid, (), change, done)
         runner.go()
 
-    def _complete(self, node: SimNode, effect: Deliver, ok: bool) -> None:
-        if self.running.pop(effect.sid, None) is None:
+    def _complete(self, runner: InstanceRunner, effect: Deliver, ok: bool) -> None:
+        if self.running.get(effect.sid) is not runner:
             return  # it is gone with its node
+        del self.running[effect.sid]
+        node = runner.node
         output = not effect.request.group.no % 2
         self.performed[effect.sid] = str(effect.request.invocation)
         node.step(Completed(effect.sid, ok, b"done" if output else b"", output, self._is_safe(node, effect)))

@@ -10,7 +10,7 @@ import msgspec
 from framework.sim.run import Options, run
 from framework.sim.verdict import Violation
 from framework.sim.workers import Died, in_workers
-from framework.trace.files import file_name, write
+from framework.trace.files import Trace, file_name, write
 
 CRASH = "crash"  # stands for the rule where a run did not come to a verdict
 
@@ -39,14 +39,20 @@ def perform(job: Job) -> Outcome:
     try:
         done = run(job.seed, job.options)
         if job.trace:
-            for trace in done.traces:
-                name = file_name(trace.header.node, trace.header.life)
-                write(Path(job.trace) / str(job.seed) / name, trace)
+            here = Path(job.trace) / str(job.seed)
+            for n, traces in enumerate(done.world.earlier, 1):
+                _write(here / f"group-{n}", traces)
+            _write(here, done.traces)
     except Exception as error:
         return crashed(job, told(error))
     verdict = done.verdict
     numbers = {f: getattr(verdict, f) for f in Outcome.__struct_fields__ if f != "seed"}
     return Outcome(job.seed, **numbers)
+
+
+def _write(directory: Path, traces: Iterable[Trace]) -> None:
+    for trace in traces:
+        write(directory / file_name(trace.header.node, trace.header.life), trace)
 
 
 def crashed(job: Job, text: str) -> Outcome:

@@ -151,16 +151,17 @@ class Disk:
 
 def without(part: bytes, lost: Collection[str], told_before: Collection[Invocation] = ()) -> bytes:
     """What the com layer knew of a replica, if these invocations and their calls had not been performed there; but for
-    calls that had been before."""
+    calls that had been before. It may have no reply of them any more, and yet know that they were performed."""
     if not lost:
         return part
     read = read_part(part)
     kept = read.replies
+    roots = [i for i in map(Invocation.parse, lost) if len(i.path) == 1 and i not in told_before]
     left = msgspec.structs.replace(
         kept,
         replies=tuple([t for t in kept.replies if t.invocation in told_before or not within(t.invocation, lost)]),
         tombs=tuple([i for i in kept.tombs if not within(i, lost)]),
-        running=(*kept.running, *[t.invocation for t in kept.replies if _is_root(t.invocation, lost)]),
+        running=tuple(dict.fromkeys((*kept.running, *roots))),
     )
     return msgspec.msgpack.encode(msgspec.structs.replace(read, replies=left))
 
@@ -178,7 +179,3 @@ def within(invocation: Invocation, lost: Collection[str]) -> bool:
     """Is it one of these, or a call of one of them?"""
     text = str(invocation)
     return any(text == other or text.startswith(f"{other}.") for other in lost)
-
-
-def _is_root(invocation: Invocation, lost: Collection[str]) -> bool:
-    return len(invocation.path) == 1 and str(invocation) in lost

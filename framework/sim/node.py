@@ -6,7 +6,8 @@ Between two lives the node is an outsider that asks to be let in, or its process
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -58,6 +59,14 @@ if TYPE_CHECKING:
     from framework.sim.world import World
 
 
+class Stay(NamedTuple):
+    """A life of a node, as a client tells it from all others."""
+
+    node: Node
+    formation: bytes
+    life: int
+
+
 class Held(msgspec.Struct):
     """What a node still has of a replica, from an earlier life: in memory, or on disk if the object is durable."""
 
@@ -103,6 +112,11 @@ class SimNode:
         return self.traces[-1]
 
     @property
+    def stay(self) -> Stay:
+        """Its present life, or its last one."""
+        return Stay(self.name, self.view.formation, self.life)
+
+    @property
     def up(self) -> bool:
         """Is it a member, or wants to be one?"""
         return self.com is not None or self.outsider is not None
@@ -138,8 +152,15 @@ class SimNode:
         """It wants to be a member. All it remembers is the number of the last view it was in."""
         self.incarnation += 1
         held = [h.holding for h in self.held.values()]
+        formation = Random(f"{self.world.seed}/formation/{self.name}/{self.incarnation}").randbytes(16)
         self.outsider = Outsider(
-            self.name, self.incarnation, self.world.directory, self.world.timing, self.view.version, held
+            self.name,
+            self.incarnation,
+            self.world.directory,
+            self.world.timing,
+            self.view.version,
+            held,
+            formation=formation,
         )
 
     def _keep(self, crashed: bool) -> None:
@@ -175,6 +196,12 @@ class SimNode:
         self.disk.crash()
         self.held = {r: h for r, h in self.held.items() if self.disk.keeps(r)}
         self._die()
+
+    def lose_all(self) -> None:
+        """It crashes, and its disk is lost, too: it does not even know that there was a group."""
+        self.crash()
+        self.held = {}
+        self.view = View(0, ())
 
     def _die(self) -> None:
         was, self.com = self.com, None
@@ -258,9 +285,9 @@ class SimNode:
         if out is not None:
             self._out(out)
 
-    def _wake(self, peer: Node, life: int) -> Callable[[], None]:
+    def _wake(self, peer: Node, stay: Stay) -> Callable[[], None]:
         def writable() -> None:
-            if self.life == life:
+            if self.stay == stay:
                 self.step(Writable(peer))
 
         return writable
@@ -273,7 +300,7 @@ class SimNode:
         if type(effect) is Wake:
             if effect.peer not in self._woken:
                 self._woken.add(effect.peer)
-                world.after(world.batching.uniform(0.0, 1.5), self._wake(effect.peer, self.life))
+                world.after(world.batching.uniform(0.0, 1.5), self._wake(effect.peer, self.stay))
             return
         self.recorder.effect(effect, round(world.now, 3))
         if type(effect) is Deliver:

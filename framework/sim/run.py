@@ -8,12 +8,13 @@ import msgspec
 from framework.sim.actors import Actors, placements
 from framework.sim.oracle import judge
 from framework.sim.program import Program, random_shape
-from framework.sim.verdict import Verdict, Violation
+from framework.sim.verdict import Verdict, Violation, together
 from framework.sim.world import NO_FAULTS, Faults, World
 from framework.trace.files import Trace
 
-#: none; what wires and pauses do; what happens to the group while all else is punctual (A9); and everything
-Level = Literal["none", "links", "group", "all"]
+#: none; what wires and pauses do; what happens to the group while all else is punctual (A9); everything; and everything
+#: in a world whose nodes all lose all that they have, once or twice, while clients go on
+Level = Literal["none", "links", "group", "all", "wiped"]
 
 #: A9: who waits for a suspicion takes 120 and more. An agreement takes some 30; why calls of the seeds 505 and 566 took
 #: 87 and 74 (--faults group) is not known yet, so a shorter stop than this is not noticed.
@@ -52,6 +53,8 @@ def random_faults(seed: str, level: Level = "links") -> Faults:
         return links
     dark = Random(f"{seed}/blackouts")
     everything = _with_members(NO_FAULTS if level == "group" else links, Random(f"{seed}/members"), dark)
+    if level == "wiped":
+        return msgspec.structs.replace(everything, wipes=Random(f"{seed}/wipes").choice([1, 1, 2]))
     return _punctual(everything) if level == "group" else everything
 
 
@@ -82,7 +85,7 @@ def build(seed: int, options: Options | None = None) -> World:
     """The world of a seed, not yet run."""
     options = options or Options()
     text = str(seed)
-    program = Program(text, random_shape(text, options.shape, options.faults in ("group", "all")))
+    program = Program(text, random_shape(text, options.shape, options.faults in ("group", "all", "wiped")))
     world = World(text, program.nodes, placements(program), random_faults(text, options.faults))
     Actors(world, program)
     return world
@@ -92,6 +95,8 @@ def run(seed: int, options: Options | None = None) -> Run:
     world = build(seed, options)
     drained = world.run()
     verdict = judge(world.traces(), no_stop=NO_STOP if world.faults.punctual else None)
+    for traces in world.earlier:
+        verdict = together(judge(traces), verdict)
     if not drained:  # what else is wrong may well come from that
         verdict.violations.insert(0, Violation("A8", f"the run did not come to an end by time {world.now:.0f}"))
     return Run(seed, verdict, world.traces(), world)

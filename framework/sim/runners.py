@@ -4,11 +4,9 @@ from collections.abc import Callable
 
 from framework.com.events import AnyEvent, Begin, Cancel, Collect, Decide, Received, Session, Submit
 from framework.ids import Node, Sid
-from framework.sim.node import SimNode
+from framework.sim.node import SimNode, Stay
 from framework.sim.program import Act, Program
 from framework.sim.world import World
-
-Life = tuple[Node, int]
 
 
 class Runner:
@@ -142,7 +140,7 @@ class Transactions:
     def __init__(self, client: "ClientRunner") -> None:
         self._client = client
         self._numbers: dict[int, int] = {}
-        self._homes: dict[int, Life] = {}
+        self._homes: dict[int, Stay] = {}
         self._bad: set[int] = set()
         self._calls: dict[int, int] = {}
 
@@ -181,13 +179,13 @@ class Transactions:
         if not node.serves:
             self._bad.add(act.tran)
             return
-        self._homes[act.tran] = (node.name, node.life)
+        self._homes[act.tran] = node.stay
         limit = client.program.chance("limit", client.name, number).choice([60.0, 400.0, 4000.0])
         node.step(Begin(client.name, number, client.world.now + limit))
 
     def may_send(self, call: int, act: Act, node: SimNode) -> bool:
         self._calls[call] = act.tran
-        return node.serves and self._homes.get(act.tran) == (node.name, node.life)
+        return node.serves and self._homes.get(act.tran) == node.stay
 
     def failed(self, call: int, answered: bool = False) -> None:
         """Who has no answer cannot commit; who has got an error may."""
@@ -208,16 +206,16 @@ class ClientRunner(Runner):
         self.program = program
         self.name = name
         self.home = home
-        self.sessions: dict[Life, Session] = {}  # its session at each node, the newest that it was given
-        self.before: dict[int, dict[Life, Session]] = {}  # what it had before each call
-        self.brought: set[tuple[Life, str]] = set()  # what it brought where
+        self.sessions: dict[Stay, Session] = {}  # its session at each node, the newest that it was given
+        self.before: dict[int, dict[Stay, Session]] = {}  # what it had before each call
+        self.brought: set[tuple[Stay, str]] = set()  # what it brought where
         self.over = False
         self.answered: set[int] = set()
         self.wanted: set[int] = set()  # calls it wants the answer of
         self.unheard: dict[int, Act] = {}  # calls of which it does not know that they have left
         self.sent: dict[int, Act] = {}  # calls it wants the answer of
-        self.homes: dict[int, Life] = {}  # where each call was submitted last
-        self.asked: dict[int, Life] = {}  # where it waits for the answer of each call
+        self.homes: dict[int, Stay] = {}  # where each call was submitted last
+        self.asked: dict[int, Stay] = {}  # where it waits for the answer of each call
         self.moves = 0  # how often it had to look for a home
         self.moving = False
         self.trans = Transactions(self)
@@ -253,7 +251,7 @@ class ClientRunner(Runner):
         self.unheard.pop(call, None)
         self.trans.failed(call)
         if self._there(call):
-            self.world.nodes[self.homes[call][0]].step(Cancel(self.name, call))
+            self.world.nodes[self.homes[call].node].step(Cancel(self.name, call))
         self.failed(call)
 
     def _send(self, call: int, act: Act) -> None:
@@ -270,7 +268,7 @@ class ClientRunner(Runner):
         if self.moving or not node.serves:  # then it waits for its turn
             self._look_for_a_home()
             return
-        self.homes[call] = (self.home, node.life)
+        self.homes[call] = node.stay
         at_once = act.kind == "sync" or self.waits_for == call or self._waits_early(act)
         if at_once:
             self.asked[call] = self.homes[call]
@@ -304,14 +302,14 @@ class ClientRunner(Runner):
             self.trans.failed(call)
             self.failed(call)
 
-    def _bring(self, here: Life, sessions: dict[Life, Session]) -> tuple[Session, ...]:
+    def _bring(self, here: Stay, sessions: dict[Stay, Session]) -> tuple[Session, ...]:
         """What its home does not have yet of its sessions elsewhere."""
         new = [s for at, s in sessions.items() if at != here and (here, s.after) not in self.brought]
         self.brought.update((here, s.after) for s in new)
         return tuple(new)
 
     def keep(self, node: SimNode, session: Session) -> None:
-        self.sessions[(node.name, node.life)] = session
+        self.sessions[node.stay] = session
 
     def accepted(self, call: int) -> None:
         """It has left: what has no answer is over with that, whatever becomes of the node."""
@@ -327,7 +325,7 @@ class ClientRunner(Runner):
             return
         if self._there(call):
             self.asked[call] = self.homes[call]
-            self.world.nodes[self.homes[call][0]].step(Collect(self.name, call, act.receipt))
+            self.world.nodes[self.homes[call].node].step(Collect(self.name, call, act.receipt))
         else:
             self._look_for_a_home()
 
@@ -343,14 +341,18 @@ class ClientRunner(Runner):
     def _there(self, call: int) -> bool:
         """Is the node still there that it was submitted to?"""
         at = self.homes.get(call)
-        return at is not None and self.world.nodes[at[0]].serves and self.world.nodes[at[0]].life == at[1]
+        return at is not None and self.world.nodes[at.node].serves and self.world.nodes[at.node].stay == at
+
+    def _home_of(self, call: int) -> Node | None:
+        at = self.homes.get(call)
+        return at.node if at is not None else None
 
     def _open(self) -> dict[int, Act]:
         """What is to be repeated when a home is lost: not answered, or not known to have left."""
         return self.unheard | {n: act for n, act in self.sent.items() if n not in self.answered}
 
     def lost(self, node: Node) -> None:
-        if self.home == node or any(self.homes.get(call, ("", 0))[0] == node for call in self._open()):
+        if self.home == node or any(self._home_of(call) == node for call in self._open()):
             self._look_for_a_home()
 
     def _look_for_a_home(self) -> None:

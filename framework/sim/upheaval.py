@@ -14,7 +14,7 @@ from framework.com.events import Depart, Evict
 from framework.com.view import View
 from framework.ids import Node
 from framework.sim.faults import Slow
-from framework.sim.node import SimNode
+from framework.sim.node import SimNode, Stay
 from framework.trace.still_open import open_calls
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ class Upheaval:
         for i in range(faults.blackouts):
             chance = self._chance("blackout", i)
             world.at(chance.uniform(20.0, world.horizon * 0.7), partial(self._blackout, chance))
+        for i in range(faults.wipes):
+            chance = self._chance("wipe", i)
+            world.at(chance.uniform(20.0, world.horizon * 0.7), partial(self._wipe, chance))
         self._strikes = 2 if faults.members else 0
         self._each("leave", faults.leaves, self._leave)
         self._each("evict", faults.evicts, self._evict)
@@ -136,6 +139,15 @@ class Upheaval:
             node.crash()
             self._start_at(node, now + chance.uniform(1.0, 60.0))
 
+    def _wipe(self, chance: Random) -> None:
+        """Nothing is left, not even on disk; only clients know that there was a group."""
+        now = self.world.now
+        self.world.story.append((now, now + 60.0, "all nodes lose all they have"))
+        self.absent.clear()
+        self.world.lose_all()
+        for node in self.world.nodes.values():
+            self._start_at(node, now + chance.uniform(1.0, 60.0))
+
     def decided(self) -> None:
         """A node that has to remember it has heard of an outcome: that is the moment for a crash of all."""
         if self._strikes and self._striking.random() < 0.1:
@@ -166,18 +178,18 @@ class Upheaval:
         node.leaving = True
         self.world.performer.lost(node)
         self.world.story.append((self.world.now, self.world.now + 1.0, f"{node.name} wants to leave"))
-        self._try_leave(node, node.life, self.world.now + _PATIENCE)
+        self._try_leave(node, node.stay, self.world.now + _PATIENCE)
 
-    def _try_leave(self, node: SimNode, life: int, until: float) -> None:
+    def _try_leave(self, node: SimNode, stay: Stay, until: float) -> None:
         """When nothing is open there. Too few may be left without it: then it stays."""
-        if node.com is None or node.life != life:
+        if node.com is None or node.stay != stay:
             return
         if self.world.now > until:
             node.leaving = False
             return
         if not open_calls(node.com):
             node.step(Depart())
-        self.world.after(_LOOK, lambda: self._try_leave(node, life, until))
+        self.world.after(_LOOK, lambda: self._try_leave(node, stay, until))
 
     def _evict(self, chance: Random) -> None:
         nodes = [n for n in self.world.nodes.values() if n.serves]

@@ -39,6 +39,14 @@ class Verdict(msgspec.Struct):
     violations: list[Violation] = []
 
 
+def together(*verdicts: Verdict) -> Verdict:
+    """Of groups that had nothing to do with each other."""
+    return Verdict(**{f: sum((getattr(v, f) for v in verdicts), type(getattr(verdicts[0], f))()) for f in FIELDS})
+
+
+FIELDS = Verdict.__struct_fields__
+
+
 class Group:
     """A message group as it was sent."""
 

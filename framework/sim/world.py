@@ -48,18 +48,20 @@ class Faults(msgspec.Struct, frozen=True):
     lags: int = 0  # a node whose frames are so late that it may be taken for dead
     havoc: bool = False  # crashes come together, also of a majority
     blackouts: int = 0  # all nodes crash at the same moment
+    wipes: int = 0  # the same, and all disks are lost: a group begins that knows nothing of the one before
 
     @property
     def members(self) -> bool:
         """Does the group change?"""
         quiet = (self.late, self.leaves, self.evicts, self.partitions, self.freezes, self.lags)
-        return any((self.crashes, self.blackouts, *quiet))
+        return any((self.crashes, self.blackouts, self.wipes, *quiet))
 
     @property
     def punctual(self) -> bool:
         """Is every message in time, and every node that is alive at work, so that a delay has no other cause?"""
         links = (self.loss, self.duplication, self.reorder, self.cuts, self.pauses, self.slow)
-        return not any((*links, self.partitions, self.freezes, self.lags, self.havoc, self.blackouts))
+        dark = self.blackouts, self.wipes
+        return not any((*links, self.partitions, self.freezes, self.lags, self.havoc, *dark))
 
 
 NO_FAULTS = Faults()
@@ -75,7 +77,8 @@ class World:
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         every = tuple(Node(n) for n in nodes)
-        view = View(1, every[: max(1, len(every) - faults.late)])
+        formation = Random(f"{seed}/formation").randbytes(16)
+        view = View(1, every[: max(1, len(every) - faults.late)], formation=formation)
         self.directory = Directory(view, placements, every)
         self.timing = WATCHFUL if faults.members else TIMING
         self.nodes = {n: SimNode(self, n) for n in every}
@@ -84,6 +87,7 @@ class World:
         self._wires: dict[tuple[Node, Node], Wire] = {}
         self._cuts: list[tuple[Node, Node, float, float]] = []
         self.horizon = 1200.0 if faults.members else 400.0  # faults happen before this
+        self.earlier: list[list[Trace]] = []  # of groups that have lost all, each judged by itself
         self.story: list[tuple[float, float, str]] = []  # faults with a beginning and an end, for people
         self.on_transmit: Callable[[Node, Node, float, list[float]], None] | None = None
         self._make_wires()
@@ -230,6 +234,14 @@ class World:
                     )
             node.recorder.stop(round(self.now, 3), tuple(still_open(node.com)))
 
+    def lose_all(self) -> None:
+        """Every node loses all that it has, on disk, too. Clients go on."""
+        for node in self.nodes.values():
+            node.lose_all()
+        self.earlier.append(self.traces())
+        for node in self.nodes.values():
+            node.traces = []
+
     def traces(self) -> list[Trace]:
-        """One for each life of each node."""
+        """One for each life of each node, of the group that there is now."""
         return [trace for node in self.nodes.values() for trace in node.traces]

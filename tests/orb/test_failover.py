@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import grpc
 import grpc.aio
+import msgspec
 import pytest
 
 from framework.com.events import Session
@@ -154,12 +155,14 @@ def test_a_call_that_cannot_be_meant_hurts_nobody_else(ports, tmp_path, call):
     async def run():
         async with cluster(ports(3), tmp_path) as c, asyncio.timeout(20), c.client("n1") as orb:
             async with stranger(c) as stream:
-                await stream.write(Packet(messages=[encode(Hello("odd-one")), encode(call)]))
-                said = []
-                while len(said) < 2:
-                    said += (await stream.read()).messages
-                assert isinstance(to_client(said[0]), Welcome)
-                assert isinstance(to_client(said[1]), Refused)
+                await stream.write(Packet(messages=[encode(Hello("odd-one"))]))
+                (first,) = (await stream.read()).messages
+                welcome = to_client(first)
+                assert isinstance(welcome, Welcome)
+                own = tuple(msgspec.structs.replace(s, formation=welcome.formation) for s in call.sessions)
+                await stream.write(Packet(messages=[encode(msgspec.structs.replace(call, sessions=own))]))
+                (second,) = (await stream.read()).messages
+                assert isinstance(to_client(second), Refused)
             await orb.object(Counter, "counter").increment(1)
             assert all(line.lost == 0 for node in c.nodes.values() for line in node.peers.lines.values())
 

@@ -173,8 +173,11 @@ class Player:
 
 
 class Stage:
-    def __init__(self, nodes: str, timing: Timing = TIMING, limits: Limits | None = None) -> None:
+    def __init__(
+        self, nodes: str, timing: Timing = TIMING, limits: Limits | None = None, formation: bytes = b""
+    ) -> None:
         self.nodes = [Node(n) for n in nodes.split()]
+        self.formation = formation
         self.timing = timing
         self.limits = limits
         self.now = 0.0
@@ -224,7 +227,7 @@ class Stage:
 
     def _player(self, node: Node) -> Player:
         if not self._players:
-            directory = Directory(View(1, tuple(self.nodes)), list(self.placements.values()))
+            directory = Directory(View(1, tuple(self.nodes), formation=self.formation), list(self.placements.values()))
             self._players = {n: Player(n, directory, self.timing, self.limits) for n in self.nodes}
         return self._players[node]
 

@@ -633,6 +633,51 @@ def test_a9_not_what_waits_for_one_that_precedes_it() -> None:
     assert [v.text.split()[2] for v in hand.judge(no_stop=20.0).violations] == ["ann/1"]
 
 
+def silent(crashed: bool) -> Hand:
+    """n3 joins in view 3, while n2 crashes, or is only slow; ann's request goes to n1 and n2. Both are in view 3."""
+    hand = Hand()
+    hand.at = 5.0
+    hand.write("n1", event="change", members=("n3",))
+    hand.install(2, *TWO)
+    hand.at = 9.0
+    hand.write("n1", event="change", members=())
+    hand.write("n2", event="change", members=())
+    hand.at = 20.0
+    m = write(hand, node="n1", where="n1,n2")
+    hand.install(3, "n1", "n2", "n3#3", at="n1" if crashed else "n1 n2")
+    hand.at = 61.0
+    if crashed:
+        hand.install(4, "n1", "n3#3", at="n1")
+        hand.perform(m, "f@n1")
+    else:
+        hand.perform(m, "f@n1", "f@n2")
+    return hand
+
+
+def test_a9_not_what_waits_for_a_life_that_ends_while_the_view_changes() -> None:
+    """It is a member of the next view, too, and leaves only with the one after that."""
+    assert silent(crashed=True).blamed(no_stop=20.0) == []
+    assert silent(crashed=False).blamed(no_stop=20.0) == ["A9", "A9"]
+
+
+@both
+def test_a9_not_what_waits_for_what_its_caller_was_sent_after(right: bool) -> None:
+    """ann reads f at n1, and calls g, which calls f at n1: the context of that call names the read."""
+    hand = Hand()
+    ann, bob = hand.client("ann", "n1"), hand.client("bob", "n1")
+    hand.at = 9.0
+    hand.write("n1", event="change", members=("n3",))
+    hand.at = 20.0
+    read = hand.send(ann if right else bob, "f.r@n1")
+    outer = hand.deliver(hand.send(ann, "g.c@n1"), "g@n1")
+    inner = hand.send(outer, "f.c@n1")
+    hand.at = 61.0
+    hand.in_order("f@n1", True, read, inner)
+    hand.install(2, *TWO)
+    blamed = [v.text.split()[2] for v in hand.judge(no_stop=20.0).violations if v.rule == "A9"]
+    assert (inner.invocations["f"] in blamed) is not right
+
+
 # A10: nothing acknowledged is lost
 
 

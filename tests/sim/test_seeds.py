@@ -106,6 +106,9 @@ FOUND_WHERE_THE_GROUP_CHANGES = [
     (1486, "the same, with an asynchronous call"),
     (1962, "the oracle took a state that was given for one that had come"),
     (2295, "the same, of a durable object"),
+    (9200148, "what took the place of a void request counted as alike, which it is at one destination only"),
+    (5110112, "the oracle took a node that had crashed for one that stays (A9)"),
+    (9301891, "the oracle did not let a call wait for what its caller's caller had read (A9)"),
     (2888, "the oracle took a read that was repeated for the one in an act that had changed another object before"),
 ]
 
