@@ -58,12 +58,13 @@ def _compile(bare: sqlite3.Connection, statement: Statement, told: dict[Told, No
 
     bare.set_authorizer(listen)
     try:
-        bare.execute(f"EXPLAIN {statement.run}", _nulls(statement)).close()
+        bare.execute(f"EXPLAIN {statement.run}", nulls(statement)).close()
     finally:
         bare.set_authorizer(None)
 
 
-def _nulls(statement: Statement) -> list[None] | dict[str, None]:
+def nulls(statement: Statement) -> list[None] | dict[str, None]:
+    """Parameters for a statement that is only explained."""
     if statement.named:
         return dict.fromkeys(map(str, statement.params))
     return [None] * (1 + max((int(p) for p in statement.params), default=-1))
