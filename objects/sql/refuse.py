@@ -43,6 +43,8 @@ def check(tokens: Sequence[Token], kind: Kind, dialect: Dialect) -> None:
         _check_limits(tokens, dialect)
     if kind == "ddl":
         _check_deferred(tokens)
+        if dialect == "sqlite":
+            _check_timeless(tokens)
 
 
 def called(tokens: Sequence[Token]) -> Iterator[str]:
@@ -118,3 +120,40 @@ def _check_deferred(tokens: Sequence[Token]) -> None:
                 "INITIALLY DEFERRED is refused: it would be checked at a commit, which is shared by statements of "
                 "others: leave it out, and order the statements of a transaction so that each is right"
             )
+
+
+_DATES: Final = {"date": 0, "time": 0, "datetime": 0, "julianday": 0, "unixepoch": 0, "strftime": 1, "timediff": 0}
+_NOW: Final = ("now", "subsec", "subsecond")
+
+
+def _check_timeless(tokens: Sequence[Token]) -> None:
+    """An index, a CHECK or a computed column keeps what an expression once gave: SQLite refuses 'now' there, but cannot
+    know it of our functions. What it knows, that one without arguments is never the same, it refuses by itself."""
+    index = tokens[0].is_("create") and any(t.is_("index") for t in tokens[1:3])
+    kept = [index]  # at each level of parentheses
+    for i, token in enumerate(tokens):
+        if token.sort == "op" and token.value == "(":
+            kept.append(kept[-1] or (i > 0 and tokens[i - 1].is_("as", "check")))
+            before = _DATES.get(folded(tokens[i - 1].value)) if i and tokens[i - 1].names() else None
+            if before is not None and kept[-1] and _is_now(tokens[i + 1 :], before):
+                raise BadRequest(
+                    f"{tokens[i - 1].value}('now') is refused in an index, a CHECK or a computed column, which must "
+                    "give the same at any time: keep the time in a column, with a DEFAULT"
+                )
+        elif token.sort == "op" and token.value == ")" and len(kept) > 1:
+            kept.pop()
+
+
+def _is_now(tokens: Sequence[Token], before: int) -> bool:
+    """Is one of the arguments after ``before`` others the word itself?"""
+    depth = place = 0
+    for token in tokens:
+        if token.sort == "op" and token.value in "()":
+            depth += 1 if token.value == "(" else -1
+            if depth < 0:
+                return False
+        elif depth == 0 and token.sort == "op" and token.value == ",":
+            place += 1
+        elif place >= before and token.sort in ("string", "name", "word") and folded(token.value) in _NOW:
+            return True
+    return False

@@ -1,8 +1,8 @@
 """A database in a SQLite file.
 
 One connection writes, in batches: BEGIN IMMEDIATE, calls, notes of the framework, COMMIT. In WAL mode others read
-beside it what is committed. A call of one statement needs no savepoint: SQLite takes back a statement that fails,
-and OR FAIL is refused.
+beside it what is committed. Each call that writes has a savepoint of its own: SQLite does not take back all that a
+failing statement did where it sees no constraint that could fail (OR IGNORE, a value that is too long).
 """
 
 import sqlite3
@@ -27,6 +27,7 @@ from objects.sql.sqlite_files import Files
 from objects.sql.sqlite_functions import Given
 from objects.sql.sqlite_glance import Glance
 from objects.sql.sqlite_moving import arrive, leaving
+from objects.sql.sqlite_reach import Reaches
 from objects.sql.statement import Statement
 from objects.sql.tokens import Dialect
 from objects.sql.values import adapted
@@ -46,8 +47,8 @@ class Sqlite:
         self._writer: Connection | None = None
         self._position = 0
         self._inside: int | None = None  # the thread that is in what is provisional
-        self._keyed: list[str] = []  # tables whose rows have a rowid
-        self._lower: frozenset[str] = frozenset()  # the same, in lower case
+        self._reaches: Reaches | None = None
+        self._keyed: frozenset[str] = frozenset()  # tables whose rows have a number, in lower case
         self._glance = Glance(lambda: glancing(url, given), self._result)
         self._readers: Readers[Connection] = Readers(options.pool, self._reader, Connection.close)
 
@@ -102,6 +103,7 @@ class Sqlite:
                 )
             sqlite_notes.make(self._raw)
             self._position = sqlite_notes.last_position(self._raw)
+            self._reaches = Reaches(self._raw)
             self._look_at_schema()
             self._publish()
             self._glance.open()
@@ -118,7 +120,7 @@ class Sqlite:
                 self._writer.close()
             except sqlite3.Error:
                 pass  # nothing that is lost with it was committed
-            self._writer = None
+            self._writer = self._reaches = None
 
     def _start_afresh(self) -> None:
         self._files.clear()
@@ -126,8 +128,9 @@ class Sqlite:
 
     def _look_at_schema(self) -> None:
         self.version = sqlite_notes.schema_version(self._raw)
-        self._keyed = sqlite_rowids.tables(self._raw)
-        self._lower = frozenset(name.lower() for name in self._keyed)
+        assert self._reaches is not None
+        self._reaches.look()
+        self._keyed = frozenset(self._reaches.keys)
 
     def _publish(self) -> None:
         """The schema as it is now, for those who judge what calls will touch."""
@@ -202,18 +205,12 @@ class Sqlite:
     def perform(self, steps: Sequence[Step]) -> list[Result]:
         raw = self._raw
         self._check_batch()
-        if len(steps) == 1:
-            far = _is_far(*steps[0])
-        else:
-            far = any(_is_far(statement, params) for statement, params in steps)
-        if len(steps) == 1 and steps[0][0].kind != "ddl" and not far:
+        if len(steps) == 1 and not steps[0][0].writes:
             return [self._result(self._writer, *steps[0])]
         version = self.version
         raw.execute("SAVEPOINT obo")
         try:
             out = [self._run(raw, statement, params) for statement, params in steps]
-            if far:
-                sqlite_rowids.check(raw, self._keyed)
             raw.execute("RELEASE obo")
             return out
         except BaseException:
@@ -224,7 +221,13 @@ class Sqlite:
         return summed(self.perform(steps))
 
     def _run(self, raw: sqlite3.Connection, statement: Statement, params: Params) -> Result:
+        if not statement.writes:
+            return self._result(self._writer, statement, params)
+        assert self._reaches is not None
+        reach = self._reaches.of(statement)
         result = self._result(self._writer, statement, params)
+        if reach.keyed and (not reach.given or sqlite_rowids.is_far(_values(adapted(params)))):
+            sqlite_rowids.check(raw, reach.keyed, self._reaches.keys)
         if statement.kind == "ddl":
             sqlite_notes.next_schema_version(raw)
             self._look_at_schema()
@@ -252,8 +255,8 @@ class Sqlite:
         if statement.kind == "select":
             return Result(columns, rows, len(rows))
         count = max(cursor.rowcount, 0)
-        into = sqlite_rowids.insight(statement.run, True).into if statement.kind == "insert" and count else ""
-        return Result(columns, rows, count, cursor.lastrowid if into in self._lower else None)
+        numbered = statement.kind == "insert" and count and sqlite_rowids.into(statement.run) in self._keyed
+        return Result(columns, rows, count, cursor.lastrowid if numbered else None)
 
     # reading
 
@@ -329,9 +332,5 @@ class Sqlite:
             raise
 
 
-def _is_far(statement: Statement, params: Params) -> bool:
-    """Might it give a row a key that is too large?"""
-    if statement.kind not in ("insert", "update"):
-        return False
-    values = params.values() if type(params) is not tuple and isinstance(params, Mapping) else params
-    return sqlite_rowids.insight(statement.run, statement.kind == "insert").far or sqlite_rowids.is_far(values)
+def _values(params: Params) -> Iterable[Any]:
+    return params.values() if type(params) is not tuple and isinstance(params, Mapping) else params

@@ -1,9 +1,9 @@
 """Functions of SQLite that would differ from replica to replica: time and chance come from the request instead.
 
 An override acts wherever the function is called, in a column default or a trigger, too. The date functions are SQLite's
-own, called with the time of the request where the arguments say 'now' or nothing at all. They are registered as
-deterministic, which expression indexes and generated columns want. A modifier that depends on the machine's time zone
-is refused.
+own, called with the time of the request where the arguments say 'now' or nothing at all. With arguments they are
+registered as deterministic, which expression indexes and generated columns want; without, and CURRENT_TIMESTAMP, they
+are not, and SQLite itself refuses them there. A modifier that depends on the machine's time zone is refused.
 """
 
 import datetime as dt
@@ -41,9 +41,11 @@ class Functions:
     def install(self, connection: sqlite3.Connection) -> None:
         for name, before in _DATES.items():
             if self._has(name):
-                connection.create_function(name, -1, self._guarded(self._date(name, before)), deterministic=True)
+                date = self._guarded(self._date(name, before))
+                connection.create_function(name, -1, date, deterministic=True)
+                connection.create_function(name, before, date)  # without a time: it is now
         for name, form in (("timestamp", "%Y-%m-%d %H:%M:%S"), ("date", "%Y-%m-%d"), ("time", "%H:%M:%S")):
-            connection.create_function(f"current_{name}", 0, self._guarded(self._current(form)), deterministic=True)
+            connection.create_function(f"current_{name}", 0, self._guarded(self._current(form)))
         connection.create_function("random", 0, self._guarded(self._random))
         connection.create_function("randomblob", 1, self._guarded(self._randomblob))
 
@@ -111,4 +113,7 @@ class Functions:
 
 
 def _word(value: Any) -> str | None:
-    return value.lower() if isinstance(value, str) else None
+    """A value as SQLite's date functions read it: the bytes of a blob are a text, too, and a text ends at a NUL."""
+    if isinstance(value, bytes):
+        value = value.decode("latin-1")
+    return value.partition("\0")[0].lower() if isinstance(value, str) else None

@@ -6,10 +6,11 @@
     explain     the same in words
 
 The way: ``judge`` finds in sqlglot's tree which rows are meant, by the primary key. SQLite itself tells (``asked``), or
-PostgreSQL's catalogue, which tables are reached through triggers, views and foreign keys: these are touched as a whole.
+PostgreSQL's catalogue, which tables are reached through triggers, views and foreign keys: these are touched as a whole,
+and so is whatever is read in a place that the judge did not see.
 ``effects`` adds what foreign keys and unique constraints make of it, ``template`` makes it ready for parameters. In
-doubt a statement touches the whole table; what is not understood conflicts with everything. docs/sql-footprints.md has
-the rules.
+doubt a statement touches the whole table; what is not understood conflicts with everything. docs/sql.md has
+the rules in short.
 """
 
 from objects.sql.footprint.postgres_schema import read_postgres

@@ -57,6 +57,10 @@ class Effects:
         self.given_back: set[tuple[str, str]] = set()  # table, constraint
         self.moved: set[tuple[str, str]] = set()
         self.sequences: set[str] = set()
+        self.followed: set[str] = (
+            set()
+        )  # children that change with their parents, and whose own children were looked at
+        self.spared: set[tuple[str, str]] = set()  # columns of parents that nobody looks at: the child's value is NULL
         self.unknown = ""  # why it conflicts with everything
 
     def everything(self, why: str) -> None:
@@ -83,6 +87,10 @@ class Effects:
             self.children(down, down.on_delete)
             self.children(down, down.on_update)
 
+    def reaches(self, name: str, column: str) -> bool:
+        """Return whether something is told of the table, or that this column of it is not looked at."""
+        return name in self.whole or any(r.table.name == name for r in self.rows) or (name, column) in self.spared
+
     def touch(self, table: Table) -> None:
         """Some change of it."""
         if table.opaque:
@@ -96,7 +104,12 @@ class Effects:
             return
         if action == "default":
             self.read(reference.parent, f"{reference.child} may refer to another row of it")
-        if self.whole.get(child.name) != "w":
+        # the child's columns get new values, which its other parents must have
+        for up in child.references:
+            if up != reference and any(c in reference.columns or child.columns[c].computed for c in up.columns):
+                self.parent(up, child, (None,))
+        if child.name not in self.followed:
+            self.followed.add(child.name)
             self.write(child, f"it changes with {reference.parent}")
             for down in child.referrers:
                 self.children(down, down.on_delete)
@@ -107,6 +120,7 @@ class Effects:
         parent = self.schema.tables.get(reference.parent)
         known = tuple(s for s in sources if s is not None)
         if NULL in known:
+            self.spared |= {(reference.parent, column) for column in reference.to}
             return
         if parent is None or len(known) < len(sources) or sorted(reference.to) != sorted(parent.key):
             self.read(reference.parent, f"{reference.child} refers to it, by a value that is not known before")

@@ -1,7 +1,7 @@
 """From a statement to its effects, for each kind: which rows, where these can be told, and which tables otherwise."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -9,7 +9,7 @@ from objects.sql.footprint.effects import NULL, Effects, Row, Source
 from objects.sql.footprint.schema import Table
 from objects.sql.footprint.tree import alias_of, column_of, conjuncts, name_of, named, part, source_of, table_name
 from objects.sql.statement import Statement
-from objects.sql.tokens import tokens
+from objects.sql.tokens import Token, folded, tokens
 
 #: More rows than this count as the whole table: that only orders more, and keeps footprints small.
 MOST = 64
@@ -55,16 +55,24 @@ class Judge:
         return {name_of(c.args["alias"].this, self.dialect) for c in found} | {""}
 
     def overlooked(self) -> set[str]:
-        """Names that are more often in the text than in the tree."""
-        found = Counter(t.value for t in tokens(self.statement.plain, self.dialect) if t.names())
+        """Names that are more often in the text than in the tree; and those after IN, which SQLite takes for tables and
+        the parser for columns."""
+        words = tokens(self.statement.plain, self.dialect)
+        found = Counter(self._folded(t) for t in words if t.names())
         if self.tree is not None:
             found.subtract(name_of(i, self.dialect) for i in self.tree.find_all(exp.Identifier))
-        return {name for name, count in found.items() if count > 0}
+        return {name for name, count in found.items() if count > 0} | set(self._after_in(words))
 
-    def kin(self) -> set[str]:
-        """Tables with foreign keys to or from the target: what is done to them has been told."""
-        table = self.tables.get(self.target)
-        return set() if table is None else {r.parent for r in table.references} | {r.child for r in table.referrers}
+    def _folded(self, token: Token) -> str:
+        return folded(token.value) if self.dialect == "sqlite" else token.value
+
+    def _after_in(self, words: Sequence[Token]) -> Iterator[str]:
+        """``x IN t``, ``x IN main.t``, and SQLite also takes a string for the name."""
+        for i, token in enumerate(words):
+            if token.is_("in"):
+                at = i + 3 if i + 2 < len(words) and words[i + 2].value == "." else i + 1
+                if at < len(words) and words[at].sort in ("word", "name", "string"):
+                    yield self._folded(words[at])
 
     def _rest(self) -> None:
         for node in self.nodes:

@@ -105,22 +105,36 @@ def _judged(statement: Statement, schema: Schema) -> Template:
 
 
 def _compare(judge: Judge, effects: Effects, schema: Schema) -> None:
-    """What SQLite tells goes before what we read in the text: what only it knows of is touched as a whole."""
+    """What SQLite tells is never dropped: a table of which nothing else gives account is touched as a whole."""
     told = "the schema cannot be copied" if schema.bare is None else asked(schema.bare, judge.statement)
     if isinstance(told, str):
         return effects.everything(told)
-    names, why = judge.names() | judge.kin(), judge.why
-    for table, access, by in told:
+    names, overlooked, why = judge.names(), judge.overlooked(), judge.why
+    for table, access, by, _ in told.named:
         known = schema.tables.get(table)
         if known is None:
-            if table not in schema.views and table not in _MADE_UP and not table.startswith("pragma_"):
-                effects.everything(f"{table} is a table of SQLite's own")
-        elif access == "w" and (by or (table != judge.target and effects.whole.get(table) != "w")):
+            _of_its_own(table, effects, schema)
+        elif access == "w" and (by or table != judge.target):
             effects.anything(known, f"through {by}" if by else why)
-        elif access == "r" and (by or table not in names):
+        elif access == "r" and (by or table not in names or table in overlooked):
             effects.read(table, f"through {by}" if by else why)
-    if judge.statement.writes and not any(access == "w" for _, access, _ in told):
+    for table, access, by, column in told.linked:
+        known = schema.tables.get(table)
+        if known is None:
+            _of_its_own(table, effects, schema)
+        elif access == "w" and (by or effects.whole.get(table) != "w"):
+            effects.anything(known, f"through {by or 'a foreign key'}")
+        elif access == "r" and (by or not effects.reaches(table, column)):
+            effects.read(table, f"through {by or 'a foreign key'}")
+    if judge.statement.writes and not any(one.access == "w" for one in told.named):
         effects.everything("SQLite does not tell what it changes")
+
+
+def _of_its_own(table: str, effects: Effects, schema: Schema) -> None:
+    """What is no table of users: a view, which is told by what it reads, or something of SQLite's."""
+    made_up = table in schema.views or table in _MADE_UP
+    if not made_up and PRAGMAS.get(table.removeprefix("pragma_")) != "schema":
+        effects.everything(f"{table} is a table of SQLite's own")
 
 
 def _look_up(judge: Judge, effects: Effects, schema: Schema) -> None:

@@ -1,5 +1,6 @@
 """sqlglot's tree of a statement: the few forms that are needed of it. Whatever has another form is not understood."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
@@ -21,6 +22,8 @@ _CASTS: Final[Mapping[str, Sort]] = {
     "BOOLEAN": "pg bool",
     "DATE": "pg date",
 }
+
+logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of each statement that it does not know; we fail closed
 
 _LONGEST = 5_000  # characters: a parse takes a millisecond for two hundred, and calls wait meanwhile
 

@@ -3,7 +3,7 @@
 import pytest
 
 from framework import BadRequest, Broken, Outdated
-from objects.sql import Database, IntegrityError, ProgrammingError, postgres_connect
+from objects.sql import Database, DataError, IntegrityError, ProgrammingError, postgres_connect
 
 TABLE = "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT UNIQUE)"
 
@@ -69,6 +69,38 @@ def test_a_call_that_raises_takes_back_itself_alone(table):
     assert "constraint" in str(found[1])
     assert "; in: INSERT INTO t VALUES (2, 'b'), (3, 'a')" in str(found[1])
     assert table.ask("SELECT id FROM t ORDER BY id") == [(1,), (10,)]
+
+
+HALVES = {
+    "INSERT OR IGNORE INTO k VALUES (1, 'a'), ('x', 'b')": (),
+    "REPLACE INTO k VALUES (1, 'a'), ('x', 'b')": (),
+    "INSERT OR REPLACE INTO k SELECT value, 'a' FROM json_each('[1, \"x\"]')": (),
+    "INSERT INTO k VALUES (1, 'a'), ('x', 'b') ON CONFLICT DO NOTHING": (),
+    "INSERT INTO k VALUES (1, 'a'), ('x', 'b') ON CONFLICT (id) DO UPDATE SET v = 'c'": (),
+    "UPDATE OR IGNORE k SET id = CASE id WHEN 7 THEN 9 ELSE 'x' END": (),
+    "UPDATE OR REPLACE k SET id = CASE id WHEN 7 THEN 9 ELSE 'x' END": (),
+    "INSERT OR IGNORE INTO s VALUES (1, 1), (2, 'b')": (),
+    "UPDATE OR IGNORE s SET v = CASE id WHEN 7 THEN 9 ELSE 'x' END": (),
+    "INSERT INTO h VALUES ('a', 1), (? || ?, 2)": ("x" * (1 << 27), "y" * (1 << 27) + "z"),
+    "INSERT INTO h VALUES ('a', 1), (?, ?)": ("x" * (1 << 27), "y" * (1 << 27)),
+    "INSERT INTO h VALUES ('a', 1) RETURNING v || ?": ("x" * (1 << 28),),
+    "UPDATE h SET v = CASE v WHEN 'o' THEN 'p' ELSE v || ? END": ("x" * (1 << 28),),
+}
+
+
+@pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
+def test_sqlite_does_not_leave_half_of_a_statement_that_fails(db):
+    db.do("CREATE TABLE k (id INTEGER PRIMARY KEY, v)")
+    db.do("CREATE TABLE s (id INTEGER PRIMARY KEY, v INTEGER) STRICT")
+    db.do("CREATE TABLE h (v, w)")
+    for table, value in (("k", "'o'"), ("s", "1")):
+        db.do(f"INSERT INTO {table} VALUES (7, {value}), (8, {value})")
+    db.do("INSERT INTO h VALUES ('o', 1), ('q', 2)")
+    before = db.database.digest()
+    for sql, params in HALVES.items():
+        found = db.batch(("execute", sql, list(params)))[0]
+        assert isinstance(found, DataError | IntegrityError), (sql, found)
+        assert db.database.digest() == before, sql
 
 
 def test_readers_see_what_is_committed(table):

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from framework import BadRequest
-from objects.sql import ProgrammingError, SqlError
+from objects.sql import DataError, ProgrammingError, SqlError
 from tests.objects.sql.replica import NOW
 
 sqlite_only = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
@@ -42,6 +42,104 @@ def test_every_function_of_sqlite_that_tells_the_time(both):
         1, "2023-11-14 22:13:20", "2023-11-14", "22:13:20", "2023-11-14", "22:13:20", "2023-11-14 22:13:20",
         pytest.approx(2460263.4259273), 1700000000, "1700086400", "2023", "2023-11-01 00:00:00",
     )  # fmt: skip
+
+
+@sqlite_only
+def test_sqlite_reads_now_out_of_more_than_the_word(both):
+    """A blob is a text for its date functions, and a text ends at a NUL."""
+    one = both[0]
+    one.do("CREATE TABLE t (v)")
+    for expression in ("x'6e6f77'", "'now' || char(0)", "'NOW' || char(0) || 'x'"):
+        one.do(f"INSERT INTO t VALUES (strftime('%s', {expression}))")
+    one.do("INSERT INTO t VALUES (strftime('%s', ?))", [b"now"])
+    one.do("INSERT INTO t VALUES (strftime('%s', ?))", ["now\0"])
+    assert one.ask("SELECT DISTINCT v FROM t") == [(str(int(NOW)),)]
+    for expression in ("'localtime' || char(0)", "x'757463'"):
+        with pytest.raises(ProgrammingError, match="keep UTC"):
+            one.do(f"INSERT INTO t VALUES (datetime('2024-01-01', {expression}))")
+
+
+@sqlite_only
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE INDEX i ON t (date(v, 'now'))", "CREATE INDEX i ON t (id) WHERE v > datetime('now')",
+        "CREATE INDEX i ON t (unixepoch())", "CREATE INDEX i ON t (v) WHERE v < CURRENT_TIMESTAMP",
+        "CREATE TABLE u (a, g AS (strftime('%Y', 'NOW')) STORED)", "CREATE TABLE u (a CHECK (a < julianday( 'now' )))",
+        "ALTER TABLE t ADD COLUMN g AS (coalesce(v, date('now')))",
+    ],
+)  # fmt: skip
+def test_now_is_refused_where_sqlite_keeps_what_it_gave(both, sql):
+    both[0].do("CREATE TABLE t (id INTEGER PRIMARY KEY, v)")
+    with pytest.raises((BadRequest, ProgrammingError), match=r"keep the time in a column|non-deterministic"):
+        both[0].do(sql)
+    both[0].do("CREATE TABLE w (a DEFAULT (date('now')), b DEFAULT CURRENT_TIME, g AS (date(a)))")
+    both[0].do("CREATE TRIGGER r AFTER INSERT ON t BEGIN INSERT INTO w (a) VALUES (date('now')); END")
+
+
+@sqlite_only
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO t SELECT 1, max(rootpage) FROM sqlite_schema", "INSERT INTO t SELECT 1, r FROM v",
+        "INSERT INTO t SELECT 1, \"RootPage\" FROM main.sqlite_master",
+        "UPDATE t SET v = (SELECT count(*) FROM dbstat)",
+        "CREATE TABLE u AS SELECT rootpage FROM sqlite_schema",
+        "DELETE FROM t WHERE id = (SELECT min(pageno) FROM dbstat)",
+        "INSERT INTO fires VALUES (1)", "INSERT INTO t SELECT 1, count(*) FROM sqlite_stmt",
+    ],
+)  # fmt: skip
+def test_places_in_one_file_do_not_get_into_data(both, sql):
+    one = both[0]
+    one.do("CREATE TABLE t (id INTEGER PRIMARY KEY, v)")
+    one.do("CREATE TABLE fires (id INTEGER PRIMARY KEY)")
+    one.do("CREATE VIEW v AS SELECT max(rootpage) AS r FROM sqlite_schema")
+    one.do("CREATE TRIGGER f AFTER INSERT ON fires BEGIN INSERT INTO t SELECT 1, r FROM v; END")
+    with pytest.raises(ProgrammingError, match=r"it tells of one file|no such table"):
+        one.do(sql)
+    one.do("INSERT INTO t SELECT 1, count(*) FROM sqlite_schema, json_each('[1, 2]')")
+    one.do("WITH dbs AS (SELECT 2 AS n) INSERT INTO t SELECT n, count(*) FROM dbs GROUP BY n")
+
+
+FAR = 2**63 - 1
+
+
+@sqlite_only
+@pytest.mark.parametrize(
+    ("sql", "params"),
+    [
+        ("INSERT INTO t VALUES (?, 1)", [str(FAR)]), ("INSERT INTO t VALUES (?, 1)", [f" +{FAR} "]),
+        ("INSERT INTO t VALUES (?, 1)", [9.223372036854774784e18]),
+        ("INSERT INTO t VALUES ('9.2233720368547e18', 1)", []),
+        (f"INSERT INTO t VALUES (trim('x{FAR}', 'x'), 1)", []),
+        ("INSERT INTO t VALUES (CAST(? AS INT), 1)", [b"%d" % FAR]),
+        ("INSERT INTO t VALUES (CASE WHEN 1 THEN ? END, 1)", [FAR]), ("UPDATE t SET id = id * 2 + 1 WHERE id > 5", []),
+        ("UPDATE t SET rowid = abs(-?) WHERE id = 1", [FAR]), ("INSERT INTO fires VALUES (?)", [str(FAR)]),
+        ("INSERT INTO comment VALUES (?)", [FAR]), ("INSERT INTO hidden (oid, rowid, v) VALUES (?, 1, 2)", [FAR]),
+        ("UPDATE sqlite_sequence SET seq = ?", [FAR]), ("DELETE FROM fires WHERE v = 'x'", []),
+        ("INSERT INTO t VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET id = abs(-?)", [FAR]),
+    ],
+)  # fmt: skip
+def test_no_key_is_so_large_that_sqlite_picks_the_next_by_chance(both, sql, params):
+    one = both[0]
+    for text in (
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, v)",
+        "CREATE TABLE fires (v)",
+        "CREATE TRIGGER f AFTER INSERT ON fires WHEN new.v <> 'x' BEGIN INSERT INTO t VALUES (new.v, 1); END",
+        f"CREATE TRIGGER g AFTER DELETE ON fires BEGIN INSERT INTO t VALUES ('{FAR}', 1); END",
+        "CREATE TABLE comment (id INTEGER PRIMARY KEY /* not WITHOUT ROWID */)",
+        "CREATE TABLE hidden (rowid, _rowid_, v)",
+        "CREATE TABLE counted (id INTEGER PRIMARY KEY AUTOINCREMENT)",
+        "INSERT INTO t VALUES (1, 1), (4611686018427387903, 1)",
+        "INSERT INTO fires VALUES ('x')",
+        "INSERT INTO counted VALUES (1)",
+    ):
+        one.do(text)
+    before = one.database.digest()
+    with pytest.raises(DataError, match="SQLite picks keys by chance"):
+        one.do(sql, params)
+    assert one.database.digest() == before
+    one.do("INSERT INTO t (v) VALUES ('09:00'), (?)", ["9" * 30])
 
 
 @sqlite_only

@@ -139,6 +139,13 @@ ROWS = [
     ("PRAGMA integrity_check", [], "everything"),
     ("EXPLAIN DELETE FROM acc", [], ""),
     ("SELECT * FROM sqlite_sequence", [], "everything"),
+    ("SELECT * FROM pragma_table_info('acc')", [], ""),
+    ("SELECT * FROM pragma_foreign_key_check", [], "everything"),
+    # what the parser takes for a column, and SQLite for a table
+    ("INSERT INTO acc VALUES (?, (?, 6) IN acc)", [1, 2], "acc:w"),
+    ("DELETE FROM acc WHERE id = 1 AND (1, 2) IN 'acc'", [], "acc:w"),
+    ("SELECT (id, 2) IN main.seen FROM acc WHERE id = 1", [], "acc:ir acc[#1]:r seen:r"),
+    ("UPDATE word SET w = 'b' WHERE w = 'a'", [], "word:iw word[a]:w word[b]:w"),
     ("CREATE TABLE x (a)", [], "everything"),
     ("ANALYZE", [], "everything"),
     ("SELECT * FROM nothing", [], "everything"),

@@ -5,12 +5,12 @@ to the numbers that SQLite gives to rows.
 """
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from random import Random
 from typing import Any, Protocol
 
-from framework import Footprint, Keys
+from framework import Footprint, Keys, OboError
 from framework.footprint import Relation
 from objects.sql.footprint import Schema, read_sqlite, touches
 from objects.sql.statement import understand
@@ -177,6 +177,14 @@ class World:
         return f"SELECT {what} FROM {name} {self._where(name, params)}", params
 
 
+class Made(Protocol):
+    """A schema as statements, rows, and statements that may be compatible."""
+
+    schema: Sequence[str]
+    rows: Sequence[Call]
+    calls: Sequence[Call]
+
+
 class Asked(Protocol):
     """A real database that holds a world."""
 
@@ -191,7 +199,7 @@ class Asked(Protocol):
 class Sqlite:
     dialect: Dialect = "sqlite"
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Made) -> None:
         self._made = sqlite3.connect(":memory:", isolation_level=None)
         self._made.execute("PRAGMA foreign_keys = ON")
         for text in world.schema:
@@ -223,7 +231,10 @@ class Sqlite:
 
     def _state(self) -> dict[str, Any]:
         out: dict[str, Any] = {}
-        for name in ("p", "c", "g", "l"):
+        tables = self._made.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+        for (name,) in tables:
+            if name.startswith("sqlite_"):
+                continue
             try:
                 out[name] = self._made.execute(f"SELECT rowid, * FROM {name}").fetchall()
             except sqlite3.Error:
@@ -233,13 +244,20 @@ class Sqlite:
         return out
 
 
-def disorder(on: Asked, calls: Sequence[Call]) -> str:
-    """Two statements that are said to be compatible, and are not; empty if there are none."""
+def disorder(on: Asked, calls: Sequence[Call], count: Callable[[], None] = lambda: None) -> str:
+    """Two statements that are said to be compatible, and are not; empty if there are none. ``count``: for each pair
+    that is compatible and was performed in both orders."""
     schema = on.schema()
-    touched: list[Keys | None] = [touches(understand(text, on.dialect), params, schema) for text, params in calls]
-    for a, b in combinations(range(len(calls)), 2):
+    touched: dict[int, Keys | None] = {}
+    for i, (text, params) in enumerate(calls):
+        try:
+            touched[i] = touches(understand(text, on.dialect), params, schema)
+        except OboError:
+            pass  # it is refused
+    for a, b in combinations(touched, 2):
         if RELATION.conflict(Footprint("e", touched[a]), Footprint("e", touched[b])):
             continue
+        count()
         one, other = on.in_order(calls[a], calls[b]), on.in_order(calls[b], calls[a])
         if one != (other[1], other[0], other[2]):
             return "\n".join(
@@ -250,5 +268,8 @@ def disorder(on: Asked, calls: Sequence[Call]) -> str:
 
 def on_sqlite(chance: Random) -> str:
     world = World(chance)
-    found = disorder(Sqlite(world), world.calls)
+    return told(world, disorder(Sqlite(world), world.calls))
+
+
+def told(world: Made, found: str) -> str:
     return found and "\n".join(map(str, [*world.schema, *world.rows, found]))

@@ -1,6 +1,7 @@
 """The same question for PostgreSQL: columns have types there, rows no order, and sequences are not rolled back."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -8,9 +9,10 @@ from uuid import UUID
 import psycopg
 
 from objects.sql.footprint import Schema, read_postgres
+from objects.sql.postgres_functions import MAKE
 from objects.sql.statement import understand
 from objects.sql.tokens import Dialect
-from tests.objects.sql.footprint.world import Call, disorder
+from tests.objects.sql.footprint.world import Call, Made, disorder, told
 
 ACTIONS = [
     "",
@@ -28,6 +30,8 @@ VALUES: dict[str, list[Any]] = {
     "uuid": UUIDS,
     "numeric": [1, 2, 2.5, None],
 }
+_TABLES = """SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = 'public' AND strpos('{}', c.relkind::text) > 0 ORDER BY 1"""
 _DROP = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
 
 
@@ -158,10 +162,19 @@ class World:
         )
 
 
+@contextmanager
+def connected(url: str) -> "Iterator[psycopg.Connection[Any]]":
+    """With the functions that statements are written to call."""
+    with psycopg.connect(url, autocommit=True, options="-c client_min_messages=error") as connection:
+        for text in MAKE:
+            connection.execute(text)
+        yield connection
+
+
 class Postgres:
     dialect: Dialect = "postgres"
 
-    def __init__(self, connection: "psycopg.Connection[Any]", world: World) -> None:
+    def __init__(self, connection: "psycopg.Connection[Any]", world: Made) -> None:
         self._made = connection
         connection.execute(_DROP)
         for text in world.schema:
@@ -169,12 +182,15 @@ class Postgres:
         with connection.transaction():
             for call in world.rows:
                 self._perform(call)
+        self._tables = [name for (name,) in connection.execute(_TABLES.format("rp")).fetchall()]
+        self._sequences = [name for (name,) in connection.execute(_TABLES.format("S")).fetchall()]
 
     def schema(self) -> Schema:
         return read_postgres(self._made, 1)
 
     def in_order(self, first: Call, second: Call) -> tuple[Any, Any, Any]:
-        self._made.execute("SELECT setval('c_id_seq', 2)")
+        for name in self._sequences:
+            self._made.execute("SELECT setval(%s, 5)", (name,))
         with self._made.transaction(force_rollback=True):
             return self._perform(first), self._perform(second), self._state()
 
@@ -189,12 +205,12 @@ class Postgres:
             return error.sqlstate, str(error)
 
     def _state(self) -> dict[str, Any]:
-        out = {n: sorted(map(str, self._made.execute(f"SELECT * FROM {n}").fetchall())) for n in COLUMNS}
-        out["number"] = self._made.execute("SELECT last_value, is_called FROM c_id_seq").fetchall()
+        out = {n: sorted(map(str, self._made.execute(f"SELECT * FROM {n}").fetchall())) for n in self._tables}
+        for name in self._sequences:
+            out[name] = self._made.execute(f"SELECT last_value, is_called FROM {name}").fetchall()
         return out
 
 
 def on_postgres(connection: "psycopg.Connection[Any]", chance: Random) -> str:
     world = World(chance)
-    found = disorder(Postgres(connection, world), world.calls)
-    return found and "\n".join(map(str, [*world.schema, *world.rows, found]))
+    return told(world, disorder(Postgres(connection, world), world.calls))
