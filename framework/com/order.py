@@ -98,6 +98,7 @@ class Order(Kin):
         if entry.tran is not None and self.aborted(entry.tran):
             self.ahead.leave(entry)
             entry.places = entry.meets = ()
+            self._move(entry)  # requests that waited for its announcement go on
         entry.beyond = beyond
         if request.proposed:
             lead(entry, request)

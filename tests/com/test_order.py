@@ -6,14 +6,15 @@ nothing left that §5 allows. So the model decides neither who is looked at firs
 
 from typing import Any
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from framework.com.entry import Entry
-from framework.com.messages import Dest, Mark, Part, Request
+from framework.com.messages import Ancestor, Dest, Mark, Part, Request
 from framework.com.order import START, Order
 from framework.footprint import READ, WRITE, Footprint, Relation
-from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid, Stamp
+from framework.ids import TRAN, GroupId, Invocation, Node, ObjectName, Replica, Sid, Stamp
 
 HERE = Replica("f@n1")
 ALL = (HERE, Replica("f@n2"), Replica("f@n3"))
@@ -267,3 +268,16 @@ def test_why_a_request_waits_can_be_told() -> None:
     assert str(order.blockers(held)) == "held for ('n2', 4)"
     announced = order.announce(GroupId(7, HERE, 0), Stamp(7, GroupId(7, HERE, 0)), Footprint("a"), ())
     assert str(order.blockers(announced)) == "announced, not here yet"
+
+
+def test_an_announced_request_of_an_aborted_transaction_lets_others_go_when_it_comes() -> None:
+    """It has no place among those that conflict any more, so what waited for its announcement must look again."""
+    order = Order(HERE, Relation([("a", "a")]))
+    order.roots, order.aborted = (TRAN,), lambda name: True
+    one, two = Known(1, Footprint("a"), 1, 2, frozenset()), Known(2, Footprint("a"), 2, 1, frozenset())
+    order.announce(one.group, one.first, one.footprint, tuple(Dest(r, 1) for r in one.dests))
+    order.arrive(two.request(), two.mark, (), False)
+    assert [e.group for what, e in order.out if what is START] == []
+    part = msgspec.structs.replace(one.request(), chain=(Ancestor(TRAN, 1, (Replica("tran@n2"),)),))
+    order.arrive(part, one.mark, (), False)
+    assert [e.group for what, e in order.out if what is START] == [two.group]
