@@ -80,7 +80,7 @@ class Deadlock:
                 if behind is None:
                     continue
                 one, other = _name(entry), _name(behind)
-                if one is None or other is None or one == other or self._is_committed(one, other):
+                if one is None or other is None or one == other:
                     continue
                 old = found.get((one, other))
                 if old is None or not old.part:
@@ -90,11 +90,6 @@ class Deadlock:
                     found[one, other] = Edge(one, other, *born, part, where, over, _turns(host, entry, behind))
         return list(found.values())
 
-    def _is_committed(self, *names: Invocation) -> bool:
-        """Then nobody waits for long. One that was aborted may: what it called before, independently, goes first."""
-        outcomes = self._trans.outcomes
-        return any(name in outcomes and outcomes[name].commit for name in names)
-
     def _behind(self, host: Host, entry: Entry) -> Entry | None:
         if entry.started or entry.void or entry.request is None:
             return None
@@ -102,7 +97,7 @@ class Deadlock:
         for mark in reason.after:
             before = host.order.known(mark)
             if before is not None:
-                return before
+                return _unsettled(host, before)
         behind = reason.behind
         if behind is not None and behind.stamp is None:
             return None  # it may come later: its place is being agreed, and that waits for nobody's end
@@ -149,6 +144,18 @@ class Deadlock:
 
 def _name(entry: Entry) -> Invocation | None:
     return entry.tran or entry.invocation
+
+
+def _unsettled(host: Host, entry: Entry) -> Entry:
+    """Return what a request waits for that names this one as its predecessor. One that was performed before its own
+    predecessors is settled when they are, so a request that follows it waits for them: also when its transaction is
+    over, and nobody waits for that any more."""
+    while entry.started or entry.void:
+        before = next((b for mark in reversed(entry.preds) if (b := host.order.known(mark)) is not None), None)
+        if before is None:
+            break
+        entry = before
+    return entry
 
 
 def _turns(host: Host, entry: Entry, behind: Entry) -> Turns | None:

@@ -2,12 +2,17 @@
 
 from types import SimpleNamespace
 
+import msgspec
+
 from framework.com.deadlock import Deadlock, find, leading, settled
 from framework.com.entry import Entry
+from framework.com.events import Begin, Decide
 from framework.com.messages import Edge, Turns
-from framework.com.reason import conflict
+from framework.com.reason import Reason, conflict
+from framework.com.receipt import CREC, SREC, majority
 from framework.footprint import Footprint
-from framework.ids import GroupId, Invocation, Replica, Stamp
+from framework.ids import GroupId, Invocation, Node, Replica, Stamp
+from tests.paper.stage import TIMING, Stage
 
 
 def name(number):
@@ -62,16 +67,52 @@ def test_a_circle_over_two_objects_or_two_keys_is_one():
         assert settled(edges) == edges
 
 
+def entry(number):
+    group = GroupId(number, Replica("tran@n1"), 0)
+    made = Entry(group, Stamp(number, group), Footprint("book"), ())
+    made.request = object()
+    return made
+
+
 def test_one_whose_place_is_not_agreed_is_not_waited_for():
     """It may come later. That is agreed on, and waits for nobody's end."""
 
-    def entry(number):
-        group = GroupId(number, Replica("tran@n1"), 0)
-        return Entry(group, Stamp(number, group), Footprint("book"), ())
-
     late, early = entry(2), entry(1)
-    late.request = object()
     host = SimpleNamespace(order=SimpleNamespace(blockers=lambda _: conflict(early)))
     assert Deadlock._behind(None, host, late) is None
     early.stamp = early.first
     assert Deadlock._behind(None, host, late) is early
+
+
+def test_who_follows_what_was_performed_early_waits_for_what_that_follows():
+    """A call that joins held work is performed before its own predecessors, and settled after them."""
+    late, joined, early = entry(3), entry(2), entry(1)
+    joined.started, joined.preds = True, [(Node("n1"), 7), (Node("n1"), 1)]
+    here = {(Node("n1"), 1): early, (Node("n1"), 2): joined}
+    order = SimpleNamespace(blockers=lambda _: Reason("", ((Node("n1"), 2),)), known=here.get)
+    assert Deadlock._behind(None, SimpleNamespace(order=order), late) is early
+    early.started = True
+    assert Deadlock._behind(None, SimpleNamespace(order=order), late) is early
+
+
+def test_a_circle_through_a_committed_transaction_is_broken():
+    """One that is committed holds its work at a replica until that has performed all of it. There b has read what the
+    rest of a waits for, and waits for what a holds."""
+    stage = Stage("n1 n2 n3", msgspec.structs.replace(TIMING, hold_most=1e9))
+    stage.object("g", "n1 n2 n3", "r/w w/w", reads="r", at_once=True)
+    stage.transactions()
+    a, b = stage.client("a", "n1"), stage.client("b", "n3")
+    for client in (a, b):
+        stage.do(client.node, Begin(client.who, 1, float("inf")))
+        client.next = 2
+    a.send("g.w(x)", "", "sync", CREC, tran=1)
+    b.send("g.r(y:r)@n3", "", "sync", SREC, tran=1)
+    a.send("g.w(y)", "", "sync", majority(3), tran=1)
+    stage.do("n1", Decide("a", 4, 1, True))
+    b.send("g.w(x)", "", "sync", CREC, tran=1)
+    assert stage.com("n3").trans.is_aborted(Invocation("b", (1,))) is False
+    assert a.answers(4) and not b.answers(3)
+    for _ in range(8):
+        stage.tick(stage.timing.delta)
+    assert stage.com("n3").trans.is_aborted(Invocation("b", (1,)))
+    assert stage.finish().violations == []
