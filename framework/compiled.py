@@ -1,8 +1,8 @@
 """Modules of the com layer and of the orb as machine code, where ``make compiled`` has made them.
 
-``obo serve`` and ``obo sim`` use them, and only if each was made from the source that is here now: what somebody edits
-is what runs. Everything else imports the sources, and so do these with ``OBO_PURE=1``. They do the same: the simulator
-gives the same traces with both.
+``obo serve``, ``obo sim`` and ``obo explore`` use them, and only if each was made from the source that is here now:
+what somebody edits is what runs. Everything else imports the sources, and so do these with ``OBO_PURE=1``. They do the
+same: the simulator gives the same traces with both.
 """
 
 import json

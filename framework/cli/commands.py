@@ -13,7 +13,7 @@ from typing import Annotated
 from framework import OboError, __version__, compiled
 from framework.cli.gently import gently, import_all
 
-if sys.argv[1:2] in (["serve"], ["sim"]):  # before anything of the com layer is imported
+if sys.argv[1:2] in (["serve"], ["sim"], ["explore"]):  # before anything of the com layer is imported
     compiled.use()
 if sys.argv[1:2] in (["serve"], ["join"]):  # others may be serving on this machine
     gently(import_all)
@@ -40,6 +40,7 @@ COMMANDS = (
     "conflicts",
     "demo",
     "sim",
+    "explore",
     "verify",
     "analyze",
     "fig9",
