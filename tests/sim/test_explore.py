@@ -7,7 +7,6 @@ from collections import defaultdict
 
 import pytest
 
-from framework.com import deadlock
 from framework.com.deadlock import Deadlock
 from framework.com.order import Order
 from framework.errors import BadRequest
@@ -77,7 +76,7 @@ def test_all_schedules_with_few_deviations_are_right(name: str, how: str) -> Non
     assert report.exhausted
 
 
-@pytest.mark.parametrize("name", ["lost", "dead", "dead-late", "veto", "early", "cancel"])
+@pytest.mark.parametrize("name", ["lost", "dead", "dead-late", "late", "veto", "early", "cancel"])
 def test_chance_finds_nothing_where_faults_were(name: str) -> None:
     _, report = explored(name, "pct:4", limit=60)
     assert told(report) == []
@@ -85,9 +84,8 @@ def test_chance_finds_nothing_where_faults_were(name: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", sorted({*names()} - {"late"}))
+@pytest.mark.parametrize("name", names())
 def test_chance_finds_nothing_anywhere(name: str) -> None:
-    """``late`` is known to be wrong: what joins held work passes."""
     _, report = explored(name, "pct:3", limit=1500)
     assert told(report) == []
 
@@ -107,7 +105,6 @@ def _but_for_committed(self, real=Deadlock.edges):
 
 FAULTS = {
     "lost": (Order, "arrive", _asleep, "pct:3", 1),
-    "dead": (deadlock, "_unsettled", lambda host, entry: entry, "pct:4", 0),
     "dead-late": (Deadlock, "edges", _but_for_committed, "pct:4", 0),
 }
 
