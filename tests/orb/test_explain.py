@@ -143,7 +143,7 @@ def test_an_instance_that_catches_it_reads_why(play, monkeypatch):
             while not gate.n_waiting:
                 await asyncio.sleep(0.01)
             text = await orb.object("car").tries("hotel", 0.5)
-            gate.wait(20)
+            gate.wait(60)
             await busy
         assert re.search(r"hotel\.g of (\S+) at hotel@n2 waits behind hotel\.f of (\S+); ", text)
         assert re.search(r"hotel\.f of \S+ at hotel@n2 is being performed since \d", text)
