@@ -39,7 +39,7 @@ def break_effect(node, kind):
 
 
 async def stopped(node):
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await node.has_failed.wait()
         await node.stop()
 

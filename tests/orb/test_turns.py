@@ -88,7 +88,7 @@ class Busy(Object):
 def play(ports, tmp_path):
     def run(act):
         async def whole():
-            async with cluster(ports(1), tmp_path, objects=OBJECTS) as c, asyncio.timeout(40), c.client() as orb:
+            async with cluster(ports(1), tmp_path, objects=OBJECTS) as c, asyncio.timeout(60), c.client() as orb:
                 await act(c.objects("busy")[0], orb.object(Busy, "busy"))
 
         asyncio.run(whole())
