@@ -135,6 +135,7 @@ def test_the_seed_decides_on_the_order(stress, tmp_path):
     assert sorted(orders[0].split()) == sorted(orders[1].split()) == list("0123456789")
 
 
+@pytest.mark.full
 def test_ctrl_c_ends_all_and_shows_the_table_so_far(stress, tmp_path):
     process = stress(SLOW, "--rounds", "3", "--seed", "1")
     said = ""

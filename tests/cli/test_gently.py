@@ -101,7 +101,7 @@ def test_a_node_is_scheduled_as_its_configuration_says(tmp_path, ports, schedule
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as node:
         try:
             assert node.stdout is not None and "n1 is ready" in node.stdout.readline()
-            expected, until = {getattr(os, policy)}, time.monotonic() + 20
+            expected, until = {getattr(os, policy)}, time.monotonic() + 60
             while policies(node.pid) != expected and time.monotonic() < until:
                 time.sleep(0.1)  # the thread that imported gently takes its last step when there is time
             assert policies(node.pid) == expected and len(os.listdir(f"/proc/{node.pid}/task")) > 1

@@ -205,7 +205,7 @@ def test_ctrl_c_ends_everything_cleanly(jobs):
         first = process.stdout.readline()
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the whole group
         out, err = process.stdout.read(), process.stderr.read()
-        process.wait(30)
+        process.wait(60)
     assert json.loads(first)["seed"] == 0
     assert process.returncode == 130
     assert [json.loads(line)["seed"] for line in out.splitlines()] == list(range(1, len(out.splitlines()) + 1))
@@ -217,7 +217,7 @@ def test_ctrl_c_ends_everything_cleanly(jobs):
 
 def gone(group):
     """Python's own helper of worker processes ends a moment after its parent."""
-    for _ in range(100):
+    for _ in range(1200):
         try:
             os.killpg(group, 0)
         except ProcessLookupError:

@@ -1,5 +1,6 @@
 """A backed object whose store stops working where a test says, once; it works again when it is opened anew."""
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -7,10 +8,13 @@ from typing import Any, ClassVar
 from framework import LATER, Backed, Broken, Place, Recalled, Touched, method
 from tests.cluster.shelf import Shelf
 
+WAIT = 60.0
+
 
 class Brittle(Shelf):
     transactions = True
     armed: ClassVar[set[tuple[str, str]]] = set()  # (node, point)
+    slow: ClassVar[set[str]] = set()  # points at which the other nodes wait until none is armed
     fired: ClassVar[list[tuple[str, str]]] = []
     dead = True  # until it is opened
 
@@ -20,6 +24,10 @@ class Brittle(Shelf):
             self.armed.discard(where)
             self.fired.append(where)
             self.dead = True
+        until = time.monotonic() + WAIT
+        while point in self.slow and any(armed == point for _, armed in list(self.armed)):
+            assert time.monotonic() < until, f"nothing came to {point} where it is armed"
+            time.sleep(0.01)
         if self.dead:
             raise Broken(f"on purpose, at {point}: connection refused")
 

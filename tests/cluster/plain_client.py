@@ -26,7 +26,7 @@ def by_reflection(channel):
     """Messages and methods as the server describes them, as grpcurl does."""
     ask = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo
     request = reflection_pb2.ServerReflectionRequest(file_containing_symbol=SERVICE)
-    (answer,) = ask(iter([request]), timeout=20)
+    (answer,) = ask(iter([request]), timeout=60)
     pool = descriptor_pool.DescriptorPool()
     for data in answer.file_descriptor_response.file_descriptor_proto:
         pool.Add(descriptor_pb2.FileDescriptorProto.FromString(data))
@@ -47,12 +47,12 @@ def by_reflection(channel):
 
 def services(channel):
     ask = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo
-    (answer,) = ask(iter([reflection_pb2.ServerReflectionRequest(list_services="")]), timeout=20)
+    (answer,) = ask(iter([reflection_pb2.ServerReflectionRequest(list_services="")]), timeout=60)
     return sorted(s.name for s in answer.list_services_response.service)
 
 
 def health(channel):
-    answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=SERVICE), timeout=20)
+    answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=SERVICE), timeout=60)
     return health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
 
 
@@ -62,7 +62,7 @@ def main(way, address):
 
         def invoke(name, method, args, **more):
             request = message("InvokeRequest")(object=name, method=method, args_json=json.dumps(args), **more)
-            return stub.Invoke(request, timeout=20)
+            return stub.Invoke(request, timeout=60)
 
         def fault(*words):
             try:

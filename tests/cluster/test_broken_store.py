@@ -137,6 +137,15 @@ def test_transactions(shared, point):
     shared.breaks(point, lambda: in_transaction(shared))
 
 
+@pytest.fixture
+def first(point):
+    """n1 is the first to come to the point. Else the others may answer, and the transaction is committed."""
+    Brittle.slow.add(point)
+    yield
+    Brittle.slow.discard(point)
+
+
+@pytest.mark.usefixtures("first")
 @pytest.mark.parametrize("point", ["read", "write"])
 def test_a_transaction_that_is_not_repeated_is_aborted(shared, point):
     def once():

@@ -235,6 +235,7 @@ def test_a_home_and_a_replica_are_killed(tmp_path, kind):
         c.verify(WAIT)
 
 
+@pytest.mark.full
 def test_many_clients(tmp_path):
     """At all nodes: what conflicts is in one order everywhere."""
     made = Lines(Book)

@@ -39,7 +39,7 @@ def test_two_clients_nested_calls_and_a_clean_end(ports, tmp_path):
             assert bank.balance("ann") == other.balance("ann") == 1000 - 25 * (1 + 2 + 3 + 4)
             counter = two.object(Counter, "counter")
             for future in [counter.increment.submit(2) for _ in range(100)]:
-                future.result(timeout=20)
+                future.result(timeout=60)
             counter.increment.oneway(1)
             assert counter.show() == 201
             two.object("shop").pay.with_(receipt=ALL)("ann", 50)

@@ -36,7 +36,7 @@ def test_an_idle_stream_is_kept_however_often_its_keepalive_asks(ports):
             grpc.aio.insecure_channel(member.addresses["n2"], options=list(quick.items())) as channel,
         ):
             call = LinkStub(channel).Exchange(metadata=hello("n1"))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await call.initial_metadata()
             await asyncio.sleep(6)  # five pings
             assert not call.done(), await call.details()
@@ -49,7 +49,7 @@ def test_who_accepted_a_stream_tells_that_its_peer_is_lost(ports, caplog):
     caplog.set_level(logging.INFO)
 
     async def run():
-        async with alone(ports) as member, asyncio.timeout(10):
+        async with alone(ports) as member, asyncio.timeout(60):
             async with grpc.aio.insecure_channel(member.addresses["n2"]) as channel:
                 call = LinkStub(channel).Exchange(metadata=hello("n1"))
                 await call.initial_metadata()
@@ -66,7 +66,7 @@ def test_a_peer_that_is_slow_to_accept_is_reached(ports):
     """gRPC's shortest time between two attempts is also the time that one attempt has."""
 
     async def run():
-        async with alone(ports) as member, asyncio.timeout(10):
+        async with alone(ports) as member, asyncio.timeout(60):
             host, port = member.addresses["n2"].split(":")
 
             async def late(reader, writer):

@@ -20,7 +20,7 @@ from framework.net.peers import Peers, hello
 from framework.net.wire.com_pb2 import Frame
 from framework.net.wire.com_pb2_grpc import LinkStub
 
-WAIT = 10.0
+WAIT = 60.0
 
 
 class Member:

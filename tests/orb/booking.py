@@ -81,7 +81,7 @@ class Agency(Object):
     @method
     def slow(self, key: str, amount: int) -> None:
         self.orb.object("a").add(key, amount)
-        pause.wait(20)
+        pause.wait(60)
 
     @method
     def crosswise(self, first: str, second: str, key: str, amount: int) -> None:

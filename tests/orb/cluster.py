@@ -39,12 +39,12 @@ class Cluster:
         for name in self.config.addresses:
             node = self.nodes[name] = Node(self.config, name, self.trace)
             await node.start()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             for node in self.nodes.values():
                 await node.joined.wait()
 
     async def stop(self):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await asyncio.gather(*(n.drain() for n in self.nodes.values()))
         for node in self.nodes.values():
             await node.stop()

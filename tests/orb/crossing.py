@@ -16,7 +16,7 @@ class Crossing(Object):
 
     @method
     def f(self, other: str) -> None:
-        met.wait(20)
+        met.wait(60)
         self.orb.object(other).g()
         self.done.append("f")
 

@@ -77,7 +77,7 @@ class Outer(Object):
     def work_then_call(self) -> None:
         self.log.append("work")
         SEEN.append("work began")
-        GATE.wait(20)
+        GATE.wait(60)
         self.orb.object("held").note("inner")
 
     @method

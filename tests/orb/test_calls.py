@@ -25,7 +25,7 @@ def play(ports, tmp_path):
 
     def run(act, *homes):
         async def whole():
-            async with cluster(ports(3), tmp_path) as c, asyncio.timeout(20), c.client(*homes) as orb:
+            async with cluster(ports(3), tmp_path) as c, asyncio.timeout(60), c.client(*homes) as orb:
                 await act(c, orb)
 
         asyncio.run(whole())

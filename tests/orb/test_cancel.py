@@ -35,7 +35,7 @@ def play(ports, tmp_path):
 
     def run(act):
         async def whole():
-            async with cluster(ports(3), tmp_path, objects=OBJECTS) as c, asyncio.timeout(30), c.client("n1") as orb:
+            async with cluster(ports(3), tmp_path, objects=OBJECTS) as c, asyncio.timeout(60), c.client("n1") as orb:
                 try:
                     await act(c, orb)
                 finally:
@@ -47,7 +47,7 @@ def play(ports, tmp_path):
     return run
 
 
-async def until(what, seconds=15.0):
+async def until(what, seconds=60.0):
     end = monotonic() + seconds
     while not what():
         assert monotonic() < end, f"in vain; seen: {held.SEEN}"
@@ -213,7 +213,7 @@ def test_the_future_of_a_thread(play):
         def in_thread():
             with connect(c.config.address("n1")) as orb:
                 future = orb.object("single").hold.submit("a")
-                end = monotonic() + 15
+                end = monotonic() + 60
                 while "a began" not in held.SEEN and monotonic() < end:
                     sleep(0.01)
                 assert future.cancel() and future.cancelled()
@@ -236,13 +236,13 @@ def test_an_rpc_that_is_cancelled(play, with_id):
         if with_id:
             request.id.client, request.id.number = "me", 1
         async with grpc.aio.insecure_channel(c.config.address("n1")) as channel:
-            rpc = GatewayStub(channel).Invoke(request, timeout=20)
+            rpc = GatewayStub(channel).Invoke(request, timeout=60)
             await began()
             rpc.cancel()
             await until(lambda: not c.nodes["n1"].gateway.in_flight)
             if with_id:
                 held.GATE.set()
-                await GatewayStub(channel).Invoke(request, timeout=20)
+                await GatewayStub(channel).Invoke(request, timeout=60)
         await until(lambda: quiet(c))
         assert c.nodes["n2"].object("single@n2").log == (["a"] if with_id else [])
         assert ("a cancelled" in held.SEEN) is not with_id

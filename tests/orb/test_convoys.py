@@ -26,7 +26,7 @@ from framework.orb.turn import LONGEST, Turn
 from objects.counter import Counter
 from tests.orb.cluster import cluster
 
-WAIT = 30.0
+WAIT = 60.0
 OBJECTS = """
 [objects.counter]
 class = "objects.counter:Counter"

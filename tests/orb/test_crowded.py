@@ -83,7 +83,7 @@ def test_what_waits_is_bounded_and_nothing_is_lost(play):
 
 def test_who_is_held_back_for_too_long_is_told(play):
     async def act(c):
-        async with c.client("n1", timeout=50.0) as ann, c.client("n1") as bob:
+        async with c.client("n1", timeout=120.0) as ann, c.client("n1") as bob:
             calls = [ann.object("door").knock.submit() for _ in range(CALLS)]
             while max(waiting(c)) <= MOST:
                 await asyncio.sleep(0.01)
@@ -102,8 +102,8 @@ def test_who_has_begun_a_transaction_can_end_it(play):
     """Others may wait for what it holds: it would stay crowded."""
 
     async def act(c):
-        async with c.client("n1", timeout=50.0) as ann, c.client("n1") as bob, c.client("n1") as eve:
-            async with asyncio.timeout(5), bob.transaction():
+        async with c.client("n1", timeout=120.0) as ann, c.client("n1") as bob, c.client("n1") as eve:
+            async with asyncio.timeout(60), bob.transaction():
                 await bob.object("counter").increment()
                 calls = [ann.object("door").knock.submit() for _ in range(CALLS)]
                 while max(waiting(c)) <= MOST:
@@ -125,7 +125,7 @@ def test_what_nobody_waits_for_any_more_is_not_sent(play):
     """A node that has much to do does not do what is too late as well."""
 
     async def act(c):
-        async with c.client("n1", timeout=50.0) as ann, c.client("n1", timeout=50.0) as bob:
+        async with c.client("n1", timeout=120.0) as ann, c.client("n1", timeout=50.0) as bob:
             first = [ann.object("door").knock.submit() for _ in range(2 * MOST)]
             while max(waiting(c)) <= MOST:
                 await asyncio.sleep(0.01)

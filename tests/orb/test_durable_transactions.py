@@ -108,7 +108,7 @@ def test_a_client_wants_all_or_nothing(play, control):
 
 
 async def until(holds, why):
-    for _ in range(500):
+    for _ in range(3000):
         if holds():
             return
         await asyncio.sleep(0.02)

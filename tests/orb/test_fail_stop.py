@@ -39,7 +39,7 @@ def break_effect(node, kind):
 
 
 async def stopped(node):
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await node.has_failed.wait()
         await node.stop()
 
@@ -100,7 +100,7 @@ def test_an_invoke_at_the_node_that_fails_is_told(ports, tmp_path):
             async with grpc.aio.insecure_channel(c.config.address("n1")) as channel:
                 call = InvokeRequest(object="counter", method="increment", args_json="[1]")
                 with pytest.raises(grpc.aio.AioRpcError) as caught:
-                    await GatewayStub(channel).Invoke(call, timeout=20)
+                    await GatewayStub(channel).Invoke(call, timeout=60)
                 assert caught.value.code() is not grpc.StatusCode.DEADLINE_EXCEEDED
             await stopped(c.nodes["n1"])
 

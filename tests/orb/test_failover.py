@@ -28,7 +28,7 @@ async def stranger(c):
 
 def test_a_client_comes_back_to_the_same_node(ports, tmp_path):
     async def run():
-        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(20), c.client("n1") as orb:
+        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(60), c.client("n1") as orb:
             counter = orb.object(Counter, "counter")
             for _ in range(5):
                 work = [counter.increment.submit(1) for _ in range(20)]
@@ -44,7 +44,7 @@ def test_a_client_moves_on_and_takes_its_context_along(ports, tmp_path):
     """Session order survives: what it did at n1 is there for what it does at n2."""
 
     async def run():
-        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(20), c.client("n1", "n2") as orb:
+        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(60), c.client("n1", "n2") as orb:
             counter = orb.object(Counter, "counter")
             await asyncio.gather(*(counter.increment.submit(1) for _ in range(30)))
             node = c.nodes["n1"]
@@ -66,7 +66,7 @@ def test_clients_find_another_home_before_their_node_takes_no_more_calls(ports, 
     async def run():
         async with (
             cluster(ports(3), tmp_path) as c,
-            asyncio.timeout(20),
+            asyncio.timeout(60),
             c.client("n1", "n2") as ann,
             c.client("n1", "n3") as bob,
         ):
@@ -91,7 +91,7 @@ def test_clients_find_another_home_before_their_node_takes_no_more_calls(ports, 
 
 def test_a_client_with_nowhere_to_go_stays_until_its_node_stops(ports, tmp_path):
     async def run():
-        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(20), c.client("n1", timeout=1.0) as orb:
+        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(60), c.client("n1", timeout=1.0) as orb:
             counter = orb.object(Counter, "counter")
             draining = asyncio.ensure_future(c.nodes["n1"].drain())
             await asyncio.sleep(MOVING / 3)
@@ -107,7 +107,7 @@ def test_a_client_that_finds_no_other_home_goes_on_where_it_is(ports, tmp_path):
     """n2 is there, but is about to stop as well."""
 
     async def run():
-        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(20), c.client("n1", "n2") as orb:
+        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(60), c.client("n1", "n2") as orb:
             counter = orb.object(Counter, "counter")
             c.nodes["n2"].sessions.part()
             assert c.nodes["n1"].sessions.part()
@@ -124,7 +124,7 @@ def test_a_client_that_finds_no_other_home_goes_on_where_it_is(ports, tmp_path):
 )
 def test_who_is_no_client_is_refused(ports, tmp_path, first):
     async def run():
-        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(20), stranger(c) as stream:
+        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(60), stranger(c) as stream:
             await stream.write(Packet(messages=[first]))
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await stream.read()
@@ -153,7 +153,7 @@ ASK = Ask("counter", "increment", b"\x91\x01")
 )
 def test_a_call_that_cannot_be_meant_hurts_nobody_else(ports, tmp_path, call):
     async def run():
-        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(20), c.client("n1") as orb:
+        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(60), c.client("n1") as orb:
             async with stranger(c) as stream:
                 await stream.write(Packet(messages=[encode(Hello("odd-one"))]))
                 (first,) = (await stream.read()).messages

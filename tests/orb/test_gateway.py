@@ -36,7 +36,7 @@ def play(ports, tmp_path):
     def run(act):
         async def whole():
             Gate.opened = asyncio.Event()
-            async with cluster(ports(3), tmp_path, objects=OBJECTS) as c, asyncio.timeout(30), stubs(c) as every:
+            async with cluster(ports(3), tmp_path, objects=OBJECTS) as c, asyncio.timeout(60), stubs(c) as every:
                 try:
                     await act(c, *every)
                 finally:

@@ -22,7 +22,7 @@ from framework.orb.who import Caller
 from objects.bank import Bank
 from tests.orb.cluster import OBJECTS, toml
 
-WAIT = 30.0
+WAIT = 60.0
 
 
 async def started(config, *names, trace=None):

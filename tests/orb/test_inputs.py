@@ -178,7 +178,7 @@ def test_addresses_that_are_none(addresses):
 
 def test_replicas_are_known_to_the_node(ports, tmp_path):
     async def run():
-        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(30), c.client("n1") as orb:
+        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(60), c.client("n1") as orb:
             counter = orb.object(Counter, "counter")  # on n2 and n3
             for to in (["counter@n9"], ["counter@n1"], ["counter@n2", "counter@n1"]):
                 with refused("there is no replica counter@n", "counter@n2, counter@n3"):
@@ -192,7 +192,7 @@ def test_replicas_are_known_to_the_node(ports, tmp_path):
 
 def test_a_change_goes_to_all_replicas_unless_it_is_meant(ports, tmp_path):
     async def run():
-        async with cluster(ports(3), tmp_path, judged=False) as c, asyncio.timeout(30), c.client("n1") as orb:
+        async with cluster(ports(3), tmp_path, judged=False) as c, asyncio.timeout(60), c.client("n1") as orb:
             counter = orb.object(Counter, "counter")
             some = counter.increment.with_(to=["counter@n2"])
             with refused("Counter.increment changes the object", "leaves out counter@n3", "ucast or mcast"):
@@ -235,7 +235,7 @@ def test_what_no_node_can_read_is_not_repeated(ports, tmp_path, caplog, act):
     caplog.set_level(logging.INFO, "framework.orb.home")
 
     async def run():
-        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(30), c.client("n1", "n2", timeout=25) as orb:
+        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(60), c.client("n1", "n2", timeout=25) as orb:
             counter = orb.object(Counter, "counter")
             await counter.increment(1)
             number = orb._home.send(msgspec.structs.replace(act, wait=False))
@@ -251,7 +251,7 @@ def test_what_no_node_can_read_is_not_repeated(ports, tmp_path, caplog, act):
 
 def test_a_threads_client_hears_of_it_at_once(ports, tmp_path):
     async def run():
-        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(30):
+        async with cluster(ports(3), tmp_path) as c, asyncio.timeout(60):
             await asyncio.to_thread(program, c.config.address("n1"))
 
     def program(address):

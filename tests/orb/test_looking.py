@@ -17,7 +17,7 @@ def play(ports, tmp_path):
     def run(act):
         async def whole():
             Gate.opened = asyncio.Event()
-            async with cluster(ports(3), tmp_path, objects=OBJECTS) as c, asyncio.timeout(30), c.client("n1") as orb:
+            async with cluster(ports(3), tmp_path, objects=OBJECTS) as c, asyncio.timeout(60), c.client("n1") as orb:
                 try:
                     await act(c, orb)
                 finally:

@@ -32,7 +32,7 @@ from framework.orb.who import Caller
 from tests.orb.cluster import cluster, toml
 from tests.orb.secured import SECURITY, THINGS, TOKENS_ONLY, call, files, hear, make_certs, raw, say, token
 
-PATIENCE = 30
+PATIENCE = 60
 
 
 @pytest.fixture

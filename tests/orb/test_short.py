@@ -217,7 +217,7 @@ def run(ports, tmp_path, act):
     """``act(outer)`` on a loop in this thread."""
 
     async def all_of_it():
-        async with cluster(ports(2), tmp_path, objects=OBJECTS) as c, asyncio.timeout(40), c.client("n1") as orb:
+        async with cluster(ports(2), tmp_path, objects=OBJECTS) as c, asyncio.timeout(60), c.client("n1") as orb:
             await act(orb.object("outer"))
 
     asyncio.run(all_of_it())
@@ -273,7 +273,7 @@ def test_a_node_prepares_its_classes_before_it_is_a_member(ports, tmp_path, monk
             monkeypatch.setattr(
                 short.inspect, "getsource", lambda function: pytest.fail("the loop would wait for this")
             )
-            async with asyncio.timeout(20), c.client("n1") as orb:
+            async with asyncio.timeout(60), c.client("n1") as orb:
                 await orb.object(Bank, "bank").deposit("ann", 5)
                 assert await orb.object(Bank, "bank").balance("ann") == 5
 

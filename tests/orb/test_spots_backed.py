@@ -85,7 +85,7 @@ def test_it_waits_for_a_commit_that_it_must_see(usual, ports, tmp_path, monkeypa
     def held_up(self, settlings):
         if threading.current_thread().name == "obo-quick@n1-commit":
             waits.set()
-            go.wait(10)
+            go.wait(60)
         allowed(self, settlings)
 
     async def work():

@@ -39,7 +39,7 @@ def play(ports, tmp_path):
 
 async def rows(c, name, expected):
     """All replicas come to this; the outcome reaches each of them in its own time."""
-    for _ in range(200):
+    for _ in range(3000):
         found = [o.rows for o in c.objects(name)]
         if all(f == expected for f in found):
             return

@@ -38,7 +38,7 @@ class Busy(Object):
         """Blocks in something that is no call of ours; changes state before and after it."""
         self.seen[name] = self.seen.get(name, 0) + 1
         self.n += 1
-        type(self).meeting.wait(20)
+        type(self).meeting.wait(60)
         count = self.n
         time.sleep(0)
         self.n = count + 1
@@ -47,13 +47,13 @@ class Busy(Object):
     def meet_and_fail(self, name: str) -> None:
         self.seen[name] = 1
         self.n += 1000
-        type(self).meeting.wait(20)
+        type(self).meeting.wait(60)
         self.n += 1000
         raise RuntimeError("on purpose")
 
     @method(readonly=True)
     def look(self) -> int:
-        type(self).meeting.wait(20)
+        type(self).meeting.wait(60)
         return self.n
 
     @method
@@ -88,7 +88,7 @@ class Busy(Object):
 def play(ports, tmp_path):
     def run(act):
         async def whole():
-            async with cluster(ports(1), tmp_path, objects=OBJECTS) as c, asyncio.timeout(40), c.client() as orb:
+            async with cluster(ports(1), tmp_path, objects=OBJECTS) as c, asyncio.timeout(60), c.client() as orb:
                 await act(c.objects("busy")[0], orb.object(Busy, "busy"))
 
         asyncio.run(whole())

@@ -33,14 +33,14 @@ def test_it_has_all_that_a_future_has():
 @pytest.mark.parametrize("waiting", [1, 4])
 def test_threads_wait_for_it(waiting):
     future, got = made(), []
-    threads = [threading.Thread(target=lambda: got.append(future.result(10))) for _ in range(waiting)]
+    threads = [threading.Thread(target=lambda: got.append(future.result(60))) for _ in range(waiting)]
     for thread in threads:
         thread.start()
     time.sleep(0.05)
     assert got == [] and not future.done()
     future.settle(DONE)
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert got == ["value"] * waiting
 
 
@@ -72,12 +72,12 @@ def test_errors_callbacks_and_cancelling():
 def test_the_tools_of_the_library_take_it():
     some = [made() for _ in range(3)]
     threading.Timer(0.05, lambda: [f.settle(DONE) for f in some]).start()
-    done, not_done = futures.wait(some, timeout=10)
+    done, not_done = futures.wait(some, timeout=60)
     assert len(done) == 3 and not not_done
-    assert {f.result() for f in futures.as_completed(some, timeout=10)} == {"value"}
+    assert {f.result() for f in futures.as_completed(some, timeout=60)} == {"value"}
     first, other = made(), made()
     threading.Timer(0.05, lambda: first.settle(DONE)).start()
-    done, not_done = futures.wait([first, other], timeout=10, return_when=futures.FIRST_COMPLETED)
+    done, not_done = futures.wait([first, other], timeout=60, return_when=futures.FIRST_COMPLETED)
     assert done == {first} and not_done == {other}
 
 

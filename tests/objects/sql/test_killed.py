@@ -37,7 +37,7 @@ def live(place, lines, pause, *words):
 
 def opened(place):
     """The server may not have noticed yet that the other process is gone."""
-    for _ in range(100):
+    for _ in range(600):
         database = Database()
         try:
             database.open(place)

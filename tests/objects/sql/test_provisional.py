@@ -97,7 +97,7 @@ def test_reads_inside_see_it_and_those_beside_do_not(table):
         beside = []
         thread = threading.Thread(target=lambda: beside.append(table.ask("SELECT v FROM t")))
         thread.start()
-        thread.join(10)
+        thread.join(60)
         assert beside == [[]]
         wrong = table.call("query", "SELECT missing FROM t")
         assert isinstance(wrong, Exception)

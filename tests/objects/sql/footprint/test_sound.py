@@ -41,6 +41,7 @@ RULES: list[tuple[str, object, str, Callable[..., Any]]] = [
 ]
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize(("holder", "name", "instead"), [r[1:] for r in RULES], ids=[r[0] for r in RULES])
 def test_a_rule_that_is_left_out_is_missed(
     holder: Any, name: str, instead: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
