@@ -8,6 +8,7 @@ from typing import Final
 
 from framework import BadRequest
 from objects.sql.kinds import Kind
+from objects.sql.postgres_casts import has_parts
 from objects.sql.tokens import Token
 
 _SERVER = "it tells of one server, or reaches past the data"
@@ -29,6 +30,21 @@ _CALLS: Final[Mapping[str, str]] = {
     "pg_notify": "it belongs to one server: let the client that wrote tell others",
     **dict.fromkeys(("loread", "lowrite", "loopen"), _LARGE),
     **dict.fromkeys(("ts_stat", "ts_rewrite"), _TEXT),
+    **dict.fromkeys(
+        (
+            "date_in",
+            "time_in",
+            "timetz_in",
+            "timestamp_in",
+            "timestamptz_in",
+            "record_in",
+            "array_in",
+            "range_in",
+            "multirange_in",
+            "domain_in",
+        ),
+        "it reads a text past all checks: use a cast",
+    ),
     **dict.fromkeys(("currtid2", "current_query", "txid_status"), _SERVER),
 }
 _PREFIXES: Final[Mapping[str, str]] = {
@@ -52,6 +68,11 @@ _LOOKS: Final = frozenset(
         "pg_input_is_valid", "pg_collation_for", "pg_get_partkeydef", "pg_get_function_arguments",
         "pg_get_function_result", "pg_relation_is_updatable", "pg_encoding_to_char",
     }
+)  # fmt: skip
+#: They make values of any type out of texts.
+_UNPACKS: Final = frozenset(
+    {"json_populate_record", "json_populate_recordset", "jsonb_populate_record", "jsonb_populate_recordset",
+     "json_to_record", "json_to_recordset", "jsonb_to_record", "jsonb_to_recordset", "xmltable", "json_table"}
 )  # fmt: skip
 #: Refused in what changes data.
 _CALLS_WRITING: Final = frozenset(
@@ -97,6 +118,8 @@ def _check_calls(calls: Sequence[str], writes: bool) -> None:
         why = _CALLS.get(name) or next((w for p, w in _PREFIXES.items() if name.startswith(p)), None)
         if why is None and name.startswith("pg_") and (writes or name not in _LOOKS):
             why = _SERVER
+        if why is None and writes and name in _UNPACKS:
+            why = "it makes times out of texts unseen: take the values out one by one, (j ->> 'at')::timestamptz"
         if why is None and writes and name in _CALLS_WRITING:
             why = "it differs from server to server: give the value as a parameter"
         if why is not None:
@@ -148,6 +171,8 @@ def _is_moment(value: str) -> bool:
     if value[:2] in ("E'", "e'"):
         value = value[2:-1].encode("ascii", "ignore").decode("unicode_escape", "ignore")
     words = _LETTERS.findall(value.lower())
+    if has_parts(value):
+        return True
     return len(words) <= 2 and any(word in _MOMENTS for word in words)
 
 
@@ -197,11 +222,30 @@ def _check_ordered(tokens: Sequence[Token], calls: Sequence[str]) -> None:
                     f"{token.value}(...) without ORDER BY is refused in a statement that changes data: replicas may "
                     f"have the rows in different orders: write {token.value}(... ORDER BY key)"
                 )
+        if token.is_("array") and tokens[i + 1].value == "(" and _takes_rows(tokens[i + 2 :]):
+            if not _orders(tokens[i + 2 :]):
+                raise BadRequest(
+                    "ARRAY(SELECT ...) without ORDER BY is refused in a statement that changes data: replicas may have "
+                    "the rows in different orders: write ARRAY(SELECT ... ORDER BY key)"
+                )
         if token.is_("over") and tokens[i + 1].value == "(" and COUNTS & set(calls) and not _orders(tokens[i + 2 :]):
             raise BadRequest(
                 f"{min(COUNTS & set(calls))}() with OVER (...) without ORDER BY is refused in what changes "
                 "data: replicas may have the rows in different orders: write OVER (ORDER BY key)"
             )
+
+
+def _takes_rows(tokens: Sequence[Token]) -> bool:
+    """Are there rows of a table, before the parenthesis is closed?"""
+    depth = 0
+    for token in tokens:
+        if token.sort == "op" and token.value in "()":
+            depth += 1 if token.value == "(" else -1
+            if depth < 0:
+                return False
+        elif token.is_("from", "table"):
+            return True
+    return False
 
 
 def _orders(tokens: Sequence[Token]) -> bool:
@@ -291,3 +335,4 @@ def check_body(tokens: Sequence[Token], calls: Sequence[str]) -> None:
         if token.is_("commit", "rollback", "listen", "notify", "copy", "lock"):
             raise BadRequest(f"{token.value.upper()} in a function is refused: it is refused as a statement, too")
     _check_words(tokens, "update")
+    _check_ordered(tokens, calls)
