@@ -246,6 +246,8 @@ class Sqlite:
         assert connection is not None
         connection.functions.complaint = None
         try:
+            if connection is not self._writer:
+                connection.renew(self.known.version)
             cursor = connection.raw.execute(statement.run, adapted(params))
             rows: list[tuple[Any, ...]] = cursor.fetchall()
         except (sqlite3.Error, OverflowError, UnicodeError, MemoryError) as error:
