@@ -269,11 +269,38 @@ def check_insert(tokens: Sequence[Token]) -> None:
     source = next((i for i, t in enumerate(top) if t.is_("select", "table")), None)
     if source is None or not any(t.is_("from", "table") for t in top[source:]):
         return
+    if _is_one_row(tokens):
+        return
     if not any(a.is_("order") and b.is_("by") for a, b in pairwise(top[source:])):
         raise BadRequest(
             "INSERT ... SELECT without ORDER BY is refused: replicas may have the rows in different orders, and number "
             "them differently: add ORDER BY over a key"
         )
+
+
+_AGGREGATES: Final = frozenset({"count", "sum", "min", "max", "avg", "bool_and", "bool_or", "every", *COLLECTS})
+_MANY: Final = ("group", "union", "except", "intersect", "over", "values")
+
+
+def _is_one_row(tokens: Sequence[Token]) -> bool:
+    """INSERT ... SELECT count(*) FROM t: an aggregate without GROUP BY gives one row. Is there surely one?"""
+    select = next((i for i, t in enumerate(tokens) if t.is_("select")), len(tokens))
+    if any(t.is_("from", "with", *_MANY) for t in tokens[:select]) or any(t.is_(*_MANY) for t in _top(tokens[select:])):
+        return False
+    queries: list[bool] = []  # for each parenthesis that is open: is there a query in it?
+    for i, token in enumerate(tokens[select:], select):
+        after = tokens[i + 1] if i + 1 < len(tokens) else None
+        if token.sort == "op" and token.value == "(":
+            queries.append(after is not None and after.is_("select", "with", "values", "table"))
+        elif token.sort == "op" and token.value == ")" and queries:
+            queries.pop()
+        elif token.is_("from") and not queries:
+            return False
+        elif token.is_(*_AGGREGATES) and after is not None and after.value == "(" and not any(queries):
+            if tokens[i - 1].value == ".":
+                return False
+            return not any(t.is_("over") for t in tokens)
+    return False
 
 
 def _check_defaults(tokens: Sequence[Token]) -> None:
@@ -313,6 +340,9 @@ def _check_ddl(tokens: Sequence[Token], calls: Sequence[str]) -> None:
 
 def _check_function(tokens: Sequence[Token]) -> None:
     words = {t.value for t in tokens if t.sort == "word"}
+    named = next((a.value for a, b in pairwise(tokens[2:]) if a.names() and b.value == "("), "")
+    if named in _AGGREGATES:
+        raise BadRequest(f"a function with the name of the aggregate {named} is refused: choose another name")
     language = next((b.value for a, b in pairwise(tokens) if a.is_("language")), "")
     if language not in ("sql", "plpgsql"):
         raise BadRequest(f"LANGUAGE {language or '?'} is refused: a function is written in sql or plpgsql")
