@@ -305,6 +305,17 @@ def test_no_cast_makes_a_time_of_the_servers_clock(both, sql):
 
 
 @postgres_only
+def test_a_database_of_an_older_version_gets_the_functions_of_this_one(both, postgres_urls):
+    import psycopg
+
+    both[0].do("CREATE TABLE t (at date)")
+    with psycopg.connect(postgres_urls["n1"], autocommit=True) as raw:
+        raw.execute("DROP FUNCTION obo.timeless(text), obo.timeless(anyelement)")
+    both[0].reopen()
+    both[0].do("INSERT INTO t VALUES (concat('2024', '-01-01')::date)")
+
+
+@postgres_only
 def test_json_that_speaks_of_today_is_no_time(both):
     both[0].do("CREATE TABLE t (id int PRIMARY KEY, j jsonb, v text)")
     both[0].do("INSERT INTO t VALUES (1, ?, ?)", ['{"note": "call me today"}', "(now)"])
