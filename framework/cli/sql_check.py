@@ -7,7 +7,7 @@ import msgspec
 import typer
 
 from framework.cli.sql_backup import TIMEOUT
-from framework.cli.sql_replicas import whole
+from framework.cli.sql_replicas import awaited, whole
 from framework.cli.sql_where import Name, Seconds, database
 from framework.cli.where import CLUSTER, At, ConfigFile, CredentialsDir
 
@@ -28,6 +28,8 @@ def run(
     Example: obo sql check --config examples/cluster.toml
     """
     with database(name, at, config, credentials, "linearizable", timeout) as found:
+        for one in awaited(found):
+            print(f"{one}: the comparison waits for it", file=sys.stderr)
         digests = found.db.digests()
     if as_json:
         told = {"replicas": digests.replicas, "missing": digests.missing, "differing": digests.differing}

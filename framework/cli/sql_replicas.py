@@ -48,6 +48,17 @@ def state_of(replica: str, status: Mapping[str, Any]) -> tuple[str, str]:
     return f"gets its state from {job['from']}, {job['bytes']:,} bytes so far", "yellow"
 
 
+def awaited(found: Found) -> list[str]:
+    """The replicas that answer only when they have their state, each with what it waits for."""
+    told = statuses(found)
+    out = []
+    for replica, node in zip(found.about["replicas"], found.nodes, strict=True):
+        words, colour = state_of(replica, told[node])
+        if colour == "yellow":
+            out.append(f"{replica} {words}")
+    return out
+
+
 def queue_of(replica: str, status: Mapping[str, Any]) -> int:
     """Requests that are there and have not begun."""
     stages = status.get("replicas", {}).get(replica, {})

@@ -66,6 +66,9 @@ def shown(text: str) -> str:
     return line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
 
 
+#: How a trigger of sqlite_bytes begins what it says.
+BYTES: Final = "bytes are refused in a column of type"
+
 #: Result codes of SQLite that say something about this machine, not about the statement.
 _BROKEN: Final = {
     sqlite3.SQLITE_INTERNAL: "SQLite found an error in itself",
@@ -99,6 +102,8 @@ def from_sqlite(error: Exception, what: str) -> Exception:
             name = getattr(error, "sqlite_errorname", code)
             return Broken(f"{_BROKEN[code]} ({name}: {error}); {where}")
         if code == sqlite3.SQLITE_CONSTRAINT:
+            if str(error).startswith(BYTES):
+                return DataError(f"{error}; {where}")
             return IntegrityError(f"{error}; {where}")
         if code in _DATA or isinstance(error, sqlite3.DataError):
             return DataError(f"{error}; {where}")

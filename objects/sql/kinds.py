@@ -102,9 +102,12 @@ def kind_of(tokens: Sequence[Token], dialect: Dialect) -> Kind:
         return _check_explain(tokens, dialect)
     if word == "pragma" and dialect == "sqlite":
         return _check_pragma(tokens)
-    why = _REFUSED.get(word, "it is none of the kinds that are known to be the same at every replica: SELECT, INSERT, "
-                             "UPDATE, DELETE, CREATE, DROP, ALTER, ANALYZE")  # fmt: skip
-    raise BadRequest(f"{word.upper() or repr(first.value)} is refused: {why}")
+    if word in _REFUSED:
+        raise BadRequest(f"{word.upper()} is refused: {_REFUSED[word]}")
+    raise BadRequest(
+        f"syntax error near {first.value!r}: no statement begins so; these are known to be the same at every replica: "
+        "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, ANALYZE"
+    )
 
 
 def _after_with(tokens: Sequence[Token], dialect: Dialect) -> Kind:

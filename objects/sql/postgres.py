@@ -65,7 +65,7 @@ class Postgres:
                 )
             if postgres_notes.recall(raw) is None:  # a state without notes was not taken over to its end
                 postgres_catalog.wipe(raw)
-                postgres_notes.make(raw)
+            postgres_notes.make(raw)  # also the functions that an older version did not have
             self._look()
             self._readers.use(lambda raw: None)  # it can be read, too
         except BaseException:

@@ -4,12 +4,16 @@ It stands before pg_catalog in the search path, so now(), random() and the like 
 defaults and in triggers. They read what the request brings from two settings: ``obo.given`` has the time and a seed,
 ``obo.draw`` counts what was drawn. On a connection that only reads there may be none: then it is the server's own.
 
+``timeless`` looks at a text before a cast makes a time of it (postgres_casts).
+
     _obo_head, _obo_log     notes of the framework, see framework/declare/backed.py
     _obo_meta               the version of the schema; part of the state
     _obo_sequences          how far sequences were at the last commit: a rollback, or a crash, does not take them back
 """
 
 from typing import Final
+
+from objects.sql.postgres_casts import WORD
 
 SCHEMA: Final = "obo"
 #: New tables go to the first one.
@@ -40,6 +44,14 @@ def _function(name: str, arguments: str, returns: str, volatility: str, body: st
     )
 
 
+def _timeless(kind: str, text: str) -> str:
+    return (
+        f"CREATE OR REPLACE FUNCTION obo.timeless({kind}) RETURNS {kind} LANGUAGE plpgsql IMMUTABLE STRICT AS "
+        f"$$ BEGIN IF {text} ~* '{WORD}' THEN RAISE '% is refused as a time: each server would read it from its own "
+        "clock: use now()', $1 USING ERRCODE = 'invalid_datetime_format'; END IF; RETURN $1; END $$"
+    )
+
+
 MAKE: Final = (
     "CREATE SCHEMA IF NOT EXISTS obo",
     *(
@@ -51,6 +63,9 @@ MAKE: Final = (
     _function("gen_random_uuid", "", "uuid", "VOLATILE", _UUID),
     _function("age", "timestamp", "interval", "STABLE", _AGE.format(zone="")),
     _function("age", "timestamptz", "interval", "STABLE", _AGE.format(zone="tz")),
+    _timeless("text", "$1"),
+    _timeless("text[]", "array_to_string($1, ' ')"),
+    _function("timeless", "anyelement", "anyelement", "IMMUTABLE", "SELECT $1"),
     _refusal("timeofday", "", "text", "use now()"),
     _refusal("setseed", "double precision", "void", "random() needs no seed here"),
     _refusal("random_normal", "float8 DEFAULT 0, float8 DEFAULT 1", "float8", "use random()"),

@@ -2,7 +2,7 @@
 
 Parameters are in psycopg's form, so a % is doubled. CURRENT_TIMESTAMP and its like are no functions but words of the
 grammar, which the search path cannot turn to the time of the request: they are written as ``obo.now()``, also in the
-body of a function.
+body of a function. Casts that may make a time of a text are guarded (postgres_casts).
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,8 @@ from typing import Final
 
 from framework import BadRequest
 from objects.sql import refuse_postgres
-from objects.sql.refuse import called
+from objects.sql.postgres_casts import guarded
+from objects.sql.refuse import called, check_limits
 from objects.sql.tokens import Token, tokens
 
 _TIMES: Final = {
@@ -22,8 +23,12 @@ _TIMES: Final = {
 }
 
 
-def postgres_text(text: str, found: Sequence[Token]) -> str:
+def postgres_text(text: str, found: Sequence[Token], writes: bool = True) -> str:
     function = found[0].is_("create") and any(t.is_("function") for t in found[1:4])
+    index = found[0].is_("create") and any(t.is_("index") for t in found[1:3])  # takes nothing that depends on a clock
+    if writes and not index:
+        text = guarded(text, found)
+        found = tokens(text, "postgres")
     return _written(text, found, function).replace("\0", "%")
 
 
@@ -73,6 +78,9 @@ def _body(text: str) -> str:
     if not found:
         return _percent(text)
     refuse_postgres.check_body(found, list(called(found)))
+    check_limits(found, "postgres")
+    inner = guarded(inner, found)
+    found = tokens(inner, "postgres")
     if any(t.sort == "param" and inner[t.start] != "$" for t in found):
         raise BadRequest("? and :name are refused in the body of a function: call its arguments by their names, or $1")
     return f"{text[:cut]}{_percent(inner[: found[0].start])}{_written(inner, found, False)}{text[-cut:]}"

@@ -3,6 +3,7 @@ lie on disk.
 
     INSERT INTO l SELECT id FROM t ORDER BY n       rows with one n are numbered in any order
     ... IN (SELECT id FROM t ORDER BY n LIMIT 1)    one of them is taken
+    ARRAY(SELECT name FROM t ORDER BY n)            their names stand in any order
     string_agg(name, ',' ORDER BY n)                their names stand in any order
     sum(x), of floats                               a sum depends on the order in which it is made
 
@@ -129,7 +130,7 @@ def _settle(
             yield at, ", " + ", ".join(given)
     elif name == "over" or (found[start - 2 : start - 1] and found[start - 2].is_("as") and level.select < 0):
         _check_window(found, level, last, facts)
-    elif level.limited or found[start].is_("insert") or (start == 0 and kind == "insert"):
+    elif level.limited or name == "array" or found[start].is_("insert") or (start == 0 and kind == "insert"):
         yield from _all_columns(found, level, start, end, last, at, facts)
 
 

@@ -40,7 +40,7 @@ def check(tokens: Sequence[Token], kind: Kind, dialect: Dialect) -> None:
         refuse_postgres.check(tokens, list(called(tokens)), kind)
     _check_resolutions(tokens)
     if writes:
-        _check_limits(tokens, dialect)
+        check_limits(tokens, dialect)
     if kind == "ddl":
         _check_deferred(tokens)
         if dialect == "sqlite":
@@ -93,7 +93,7 @@ def _check_resolutions(tokens: Sequence[Token]) -> None:
             raise BadRequest(f"{a.value.upper()} {b.value.upper()} {way} is refused: it {why}: use ABORT")
 
 
-def _check_limits(tokens: Sequence[Token], dialect: Dialect) -> None:
+def check_limits(tokens: Sequence[Token], dialect: Dialect) -> None:
     """A LIMIT takes rows as they come, unless the same SELECT, UPDATE or DELETE has an ORDER BY."""
     words = ("limit",) if dialect == "sqlite" else ("limit", "offset", "fetch")
     ordered = [False]  # at each level of parentheses

@@ -8,6 +8,7 @@ from typing import Final
 
 from framework import BadRequest
 from objects.sql.kinds import Kind
+from objects.sql.postgres_casts import has_parts
 from objects.sql.tokens import Token
 
 _SERVER = "it tells of one server, or reaches past the data"
@@ -29,6 +30,21 @@ _CALLS: Final[Mapping[str, str]] = {
     "pg_notify": "it belongs to one server: let the client that wrote tell others",
     **dict.fromkeys(("loread", "lowrite", "loopen"), _LARGE),
     **dict.fromkeys(("ts_stat", "ts_rewrite"), _TEXT),
+    **dict.fromkeys(
+        (
+            "date_in",
+            "time_in",
+            "timetz_in",
+            "timestamp_in",
+            "timestamptz_in",
+            "record_in",
+            "array_in",
+            "range_in",
+            "multirange_in",
+            "domain_in",
+        ),
+        "it reads a text past all checks: use a cast",
+    ),
     **dict.fromkeys(("currtid2", "current_query", "txid_status"), _SERVER),
 }
 _PREFIXES: Final[Mapping[str, str]] = {
@@ -52,6 +68,11 @@ _LOOKS: Final = frozenset(
         "pg_input_is_valid", "pg_collation_for", "pg_get_partkeydef", "pg_get_function_arguments",
         "pg_get_function_result", "pg_relation_is_updatable", "pg_encoding_to_char",
     }
+)  # fmt: skip
+#: They make values of any type out of texts.
+_UNPACKS: Final = frozenset(
+    {"json_populate_record", "json_populate_recordset", "jsonb_populate_record", "jsonb_populate_recordset",
+     "json_to_record", "json_to_recordset", "jsonb_to_record", "jsonb_to_recordset", "xmltable", "json_table"}
 )  # fmt: skip
 #: Refused in what changes data.
 _CALLS_WRITING: Final = frozenset(
@@ -97,6 +118,8 @@ def _check_calls(calls: Sequence[str], writes: bool) -> None:
         why = _CALLS.get(name) or next((w for p, w in _PREFIXES.items() if name.startswith(p)), None)
         if why is None and name.startswith("pg_") and (writes or name not in _LOOKS):
             why = _SERVER
+        if why is None and writes and name in _UNPACKS:
+            why = "it makes times out of texts unseen: take the values out one by one, (j ->> 'at')::timestamptz"
         if why is None and writes and name in _CALLS_WRITING:
             why = "it differs from server to server: give the value as a parameter"
         if why is not None:
@@ -148,6 +171,8 @@ def _is_moment(value: str) -> bool:
     if value[:2] in ("E'", "e'"):
         value = value[2:-1].encode("ascii", "ignore").decode("unicode_escape", "ignore")
     words = _LETTERS.findall(value.lower())
+    if has_parts(value):
+        return True
     return len(words) <= 2 and any(word in _MOMENTS for word in words)
 
 
@@ -197,11 +222,30 @@ def _check_ordered(tokens: Sequence[Token], calls: Sequence[str]) -> None:
                     f"{token.value}(...) without ORDER BY is refused in a statement that changes data: replicas may "
                     f"have the rows in different orders: write {token.value}(... ORDER BY key)"
                 )
+        if token.is_("array") and tokens[i + 1].value == "(" and _takes_rows(tokens[i + 2 :]):
+            if not _orders(tokens[i + 2 :]):
+                raise BadRequest(
+                    "ARRAY(SELECT ...) without ORDER BY is refused in a statement that changes data: replicas may have "
+                    "the rows in different orders: write ARRAY(SELECT ... ORDER BY key)"
+                )
         if token.is_("over") and tokens[i + 1].value == "(" and COUNTS & set(calls) and not _orders(tokens[i + 2 :]):
             raise BadRequest(
                 f"{min(COUNTS & set(calls))}() with OVER (...) without ORDER BY is refused in what changes "
                 "data: replicas may have the rows in different orders: write OVER (ORDER BY key)"
             )
+
+
+def _takes_rows(tokens: Sequence[Token]) -> bool:
+    """Are there rows of a table, before the parenthesis is closed?"""
+    depth = 0
+    for token in tokens:
+        if token.sort == "op" and token.value in "()":
+            depth += 1 if token.value == "(" else -1
+            if depth < 0:
+                return False
+        elif token.is_("from", "table"):
+            return True
+    return False
 
 
 def _orders(tokens: Sequence[Token]) -> bool:
@@ -225,11 +269,38 @@ def check_insert(tokens: Sequence[Token]) -> None:
     source = next((i for i, t in enumerate(top) if t.is_("select", "table")), None)
     if source is None or not any(t.is_("from", "table") for t in top[source:]):
         return
+    if _is_one_row(tokens):
+        return
     if not any(a.is_("order") and b.is_("by") for a, b in pairwise(top[source:])):
         raise BadRequest(
             "INSERT ... SELECT without ORDER BY is refused: replicas may have the rows in different orders, and number "
             "them differently: add ORDER BY over a key"
         )
+
+
+_AGGREGATES: Final = frozenset({"count", "sum", "min", "max", "avg", "bool_and", "bool_or", "every", *COLLECTS})
+_MANY: Final = ("group", "union", "except", "intersect", "over", "values")
+
+
+def _is_one_row(tokens: Sequence[Token]) -> bool:
+    """INSERT ... SELECT count(*) FROM t: an aggregate without GROUP BY gives one row. Is there surely one?"""
+    select = next((i for i, t in enumerate(tokens) if t.is_("select")), len(tokens))
+    if any(t.is_("from", "with", *_MANY) for t in tokens[:select]) or any(t.is_(*_MANY) for t in _top(tokens[select:])):
+        return False
+    queries: list[bool] = []  # for each parenthesis that is open: is there a query in it?
+    for i, token in enumerate(tokens[select:], select):
+        after = tokens[i + 1] if i + 1 < len(tokens) else None
+        if token.sort == "op" and token.value == "(":
+            queries.append(after is not None and after.is_("select", "with", "values", "table"))
+        elif token.sort == "op" and token.value == ")" and queries:
+            queries.pop()
+        elif token.is_("from") and not queries:
+            return False
+        elif token.is_(*_AGGREGATES) and after is not None and after.value == "(" and not any(queries):
+            if tokens[i - 1].value == ".":
+                return False
+            return not any(t.is_("over") for t in tokens)
+    return False
 
 
 def _check_defaults(tokens: Sequence[Token]) -> None:
@@ -269,6 +340,9 @@ def _check_ddl(tokens: Sequence[Token], calls: Sequence[str]) -> None:
 
 def _check_function(tokens: Sequence[Token]) -> None:
     words = {t.value for t in tokens if t.sort == "word"}
+    named = next((a.value for a, b in pairwise(tokens[2:]) if a.names() and b.value == "("), "")
+    if named in _AGGREGATES:
+        raise BadRequest(f"a function with the name of the aggregate {named} is refused: choose another name")
     language = next((b.value for a, b in pairwise(tokens) if a.is_("language")), "")
     if language not in ("sql", "plpgsql"):
         raise BadRequest(f"LANGUAGE {language or '?'} is refused: a function is written in sql or plpgsql")
@@ -291,3 +365,4 @@ def check_body(tokens: Sequence[Token], calls: Sequence[str]) -> None:
         if token.is_("commit", "rollback", "listen", "notify", "copy", "lock"):
             raise BadRequest(f"{token.value.upper()} in a function is refused: it is refused as a statement, too")
     _check_words(tokens, "update")
+    _check_ordered(tokens, calls)

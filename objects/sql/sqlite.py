@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from sqlalchemy import URL
 
 from framework import BadRequest, Broken, Recalled
-from objects.sql import digest, sqlite_notes, sqlite_rowids
+from objects.sql import digest, sqlite_bytes, sqlite_notes, sqlite_rowids
 from objects.sql.engine import Step
 from objects.sql.errors import from_sqlite, own
 from objects.sql.footprint import Schema, read_sqlite
@@ -130,6 +130,7 @@ class Sqlite:
         self.version = sqlite_notes.schema_version(self._raw)
         assert self._reaches is not None
         self._reaches.look()
+        sqlite_bytes.guard(self._raw)
         self._keyed = frozenset(self._reaches.keys)
 
     def _publish(self) -> None:
@@ -225,6 +226,8 @@ class Sqlite:
             return self._result(self._writer, statement, params)
         assert self._reaches is not None
         reach = self._reaches.of(statement)
+        if statement.kind == "ddl":
+            sqlite_bytes.let_go(raw)
         result = self._result(self._writer, statement, params)
         if reach.keyed and (not reach.given or sqlite_rowids.is_far(_values(adapted(params)))):
             sqlite_rowids.check(raw, reach.keyed, self._reaches.keys)
@@ -246,6 +249,8 @@ class Sqlite:
         assert connection is not None
         connection.functions.complaint = None
         try:
+            if connection is not self._writer:
+                connection.renew(self.known.version)
             cursor = connection.raw.execute(statement.run, adapted(params))
             rows: list[tuple[Any, ...]] = cursor.fetchall()
         except (sqlite3.Error, OverflowError, UnicodeError, MemoryError) as error:

@@ -48,10 +48,18 @@ class Connection:
         except Exception as error:
             raise from_sqlite(cast(Exception, getattr(error, "orig", error)), f"[opening {url.database}]") from error
         self.raw = cast(sqlite3.Connection, self._held.driver_connection)
+        self._version = 0  # of the schema that it knows
         self.functions = Functions(given)
         self.functions.install(self.raw)
         for limit, value in _LIMITS.items():
             self.raw.setlimit(limit, value)
+
+    def renew(self, version: int) -> None:
+        """Look at the schema, if it has another version by now. SQLite compares what it remembers of the schema with
+        the file only when a statement runs; one that does not compile by what it remembers would fail for ever."""
+        if self._version != version:
+            self.raw.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+            self._version = version
 
     def close(self) -> None:
         self._held.close()

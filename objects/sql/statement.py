@@ -89,7 +89,9 @@ def _understand(text: str, dialect: Dialect) -> Statement:
     params = _params(text, found, dialect)
     return Statement(
         text=text,
-        run=text[found[0].start : found[-1].end] if dialect == "sqlite" else postgres_text(text, found),
+        run=text[found[0].start : found[-1].end]
+        if dialect == "sqlite"
+        else postgres_text(text, found, kind != "select"),
         kind=kind,
         writes=kind != "select",
         dialect=dialect,

@@ -133,6 +133,10 @@ _READ: Final[Mapping[Callable[[str], Any], Sequence[str]]] = {
 }
 
 
+#: Declared types by which values come back, their first word in upper case.
+CONVERTED: Final = frozenset(name for names in _READ.values() for name in names)
+
+
 def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 

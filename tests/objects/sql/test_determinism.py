@@ -258,6 +258,86 @@ def test_a_text_that_would_be_a_time_of_the_server(both, text):
     one.do("INSERT INTO t (at, v) VALUES (?, 'I know that now')", ["2024-01-01"])
 
 
+@postgres_only
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO t (at) VALUES (('no' || 'w')::timestamptz)", "UPDATE t SET at = v::timestamptz",
+        "UPDATE t SET at = CAST(lower(v) AS timestamp with time zone)", "UPDATE t SET at = (SELECT v FROM t)::date",
+        "UPDATE t SET at = date(v)", "UPDATE t SET at = timestamptz(t.v)",
+        "UPDATE t SET at = \"timestamp\"(v::varchar)",
+        "UPDATE t SET at = (ARRAY['x', v])[2]::text::date", "UPDATE t SET at = (ARRAY[v]::timestamptz[])[1]",
+        "UPDATE t SET at = CASE WHEN true THEN v END::timestamp", "UPDATE t SET at = (v::moment)",
+        "UPDATE t SET at = (('(' || v || ')')::single).at",
+        "UPDATE t SET at = j::moment FROM (SELECT v AS j FROM t) AS u",
+        "INSERT INTO t (v) SELECT w FROM w ORDER BY 1",
+        "INSERT INTO d VALUES (1)", "INSERT INTO fires VALUES (1)",
+        "UPDATE t SET at = ?::moment", "UPDATE t SET at = (?::single).at",
+        "UPDATE t SET r = ?", "UPDATE t SET r = '(a,b,now)'",
+        "UPDATE t SET at = concat('to', 'day')::timetz + '2024-01-01'::date",
+    ],
+)  # fmt: skip
+def test_no_cast_makes_a_time_of_the_servers_clock(both, sql):
+    one = both[0]
+    for text in (
+        "CREATE DOMAIN moment AS timestamptz",
+        "CREATE TYPE single AS (at timestamptz)",
+        "CREATE TYPE rows AS (a text, b text, at timestamptz)",
+        "CREATE TABLE t (at timestamptz, v text, r rows)",
+        "CREATE TABLE d (id int, at date DEFAULT ('to' || 'day')::date)",
+        "CREATE TABLE fires (id int)",
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN UPDATE t SET at = v::timestamptz; RETURN NEW; END $$",
+        "CREATE TRIGGER f BEFORE INSERT ON fires FOR EACH ROW EXECUTE FUNCTION f()",
+        "CREATE VIEW w AS SELECT v::timestamptz::text AS w FROM t",
+    ):
+        one.do(text)
+    one.do("INSERT INTO t (v) VALUES (?)", ["now"])
+    before = one.database.digest()
+    params = ["(a,b,now)" if "r = ?" in sql else "(now)" if "single" in sql else "now"] * sql.count("?")
+    with pytest.raises((BadRequest, SqlError), match=r"each server would read it|use now\(\)|is of type text"):
+        one.do(sql, params)
+    assert one.database.digest() == before
+    one.do("UPDATE t SET v = '2024-01-01 10:00'")
+    one.do("UPDATE t SET at = v::timestamptz + interval '1 day'")
+    one.do("UPDATE t SET at = date_trunc('day', at)::date, v = at::date::text || (1.5)::int || (SELECT 2)::varchar(3)")
+    assert one.ask("SELECT at::text, v FROM t") == [("2024-01-02 00:00:00+00", "2024-01-0222")]
+
+
+@postgres_only
+def test_a_database_of_an_older_version_gets_the_functions_of_this_one(both, postgres_urls):
+    import psycopg
+
+    both[0].do("CREATE TABLE t (at date)")
+    with psycopg.connect(postgres_urls["n1"], autocommit=True) as raw:
+        raw.execute("DROP FUNCTION obo.timeless(text), obo.timeless(anyelement)")
+    both[0].reopen()
+    both[0].do("INSERT INTO t VALUES (concat('2024', '-01-01')::date)")
+
+
+@postgres_only
+def test_json_that_speaks_of_today_is_no_time(both):
+    both[0].do("CREATE TABLE t (id int PRIMARY KEY, j jsonb, v text)")
+    both[0].do("INSERT INTO t VALUES (1, ?, ?)", ['{"note": "call me today"}', "(now)"])
+    both[0].do("""INSERT INTO t VALUES (2, '["now and then, always"]')""")
+    assert both[0].ask("SELECT j, v FROM t ORDER BY id") == [
+        ({"note": "call me today"}, "(now)"),
+        (["now and then, always"], None),
+    ]
+
+
+@postgres_only
+def test_arrays_of_rows_that_lie_in_other_orders(both):
+    for one, order in zip(both, ("1, 2, 3", "3, 2, 1"), strict=True):
+        one.do("CREATE TABLE t (id int PRIMARY KEY, n int)")
+        one.do("CREATE TABLE l (a int[])")
+        for key in order.split(", "):
+            one.do("INSERT INTO t VALUES (?, 1)", [int(key)])
+        one.do("INSERT INTO l VALUES (ARRAY(SELECT id FROM t ORDER BY n))")
+        one.do("INSERT INTO l VALUES (ARRAY(SELECT 1))")
+    assert [one.ask("SELECT a FROM l ORDER BY a") for one in both] == [[([1],), ([1, 2, 3],)]] * 2
+
+
 KEYED = {
     "sqlite": "CREATE TABLE k (id INTEGER PRIMARY KEY AUTOINCREMENT, v TEXT UNIQUE)",
     "postgres": "CREATE TABLE k (id SERIAL PRIMARY KEY, v TEXT UNIQUE)",
