@@ -6,9 +6,11 @@ from contextlib import asynccontextmanager
 
 import grpc
 import grpc.aio
+import msgspec
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from framework.com.events import Session
 from framework.net.wire.orb_pb2 import (
     DescribeRequest,
     ErrorDetail,
@@ -27,6 +29,9 @@ OBJECTS = (
     + '[objects.typed]\nclass = "tests.orb.typed:Typed"\n'
     + '[objects.gate]\nclass = "tests.orb.typed:Gate"\n'
 )
+
+#: As a caller has it when all nodes have lost what they had.
+OF_ANOTHER_GROUP = msgspec.msgpack.encode((Session((), 5, "1:tran@n1:0 received", 1, b"1" * 16),))
 
 
 @pytest.fixture
@@ -277,6 +282,13 @@ def test_wrong_arguments_are_named(play, what, text, complaint):
         ("bank.deposit", ("ann", 1), {"timeout_s": -1.0}, "INVALID_ARGUMENT", "timeout_s"),
         ("bank.deposit", ("ann", 1), {"timeout_s": float("nan")}, "INVALID_ARGUMENT", "timeout_s"),
         ("bank.deposit", ("ann", 1), {"session": b"\xc1"}, "INVALID_ARGUMENT", "give back the bytes"),
+        (
+            "bank.deposit",
+            ("ann", 1),
+            {"session": OF_ANOTHER_GROUP},
+            "INVALID_ARGUMENT",
+            "formed anew after it, and bank",
+        ),
         ("bank.deposit", ("ann", 1), {"id": RequestId(client="a b")}, "INVALID_ARGUMENT", "is no name"),
         ("bank.deposit", ("ann", 1), {"id": RequestId(number=3)}, "INVALID_ARGUMENT", "client"),
         ("bank.deposit", ("ann", 1), {"id": RequestId(client="a", number=2**64 - 1)}, "INVALID_ARGUMENT", "number"),

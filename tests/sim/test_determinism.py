@@ -32,7 +32,8 @@ def text(traces: list[Trace]) -> bytes:
 def digest(seed: int, shape: dict[str, Any], level: Level = "links") -> str:
     done = run(seed, Options(shape, level))
     assert len(done.traces[0].records) > 5
-    return sha256(text(done.traces)).hexdigest()
+    groups = [*done.world.earlier, done.traces]
+    return sha256(b"".join(map(text, groups))).hexdigest()
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -41,9 +42,10 @@ def test_the_same_seed_twice(shape: dict[str, Any]) -> None:
         assert digest(seed, shape) == digest(seed, shape)
 
 
-def test_the_same_seed_twice_where_the_group_changes() -> None:
-    for seed in range(8):
-        assert digest(seed, {}, "all") == digest(seed, {}, "all")
+@pytest.mark.parametrize(("level", "seeds"), [("all", 8), ("wiped", 4)])
+def test_the_same_seed_twice_where_the_group_changes(level: Level, seeds: int) -> None:
+    for seed in range(seeds):
+        assert digest(seed, {}, level) == digest(seed, {}, level)
 
 
 def test_another_seed_is_another_run() -> None:
@@ -53,6 +55,8 @@ def test_another_seed_is_another_run() -> None:
 def test_the_seeds_have_faults_of_every_kind() -> None:
     """Guards the others: what is repeated above is not only fair weather."""
     seen = [build(seed, Options(faults="all")).faults for seed in range(30)]
+    assert not any(f.wipes for f in seen)
+    seen.append(build(0, Options(faults="wiped")).faults)
     for kind in Faults.__struct_fields__:
         assert any(getattr(f, kind) for f in seen), f"no {kind} in 30 seeds"
     links = [build(seed).faults for seed in range(12)]
@@ -68,6 +72,7 @@ def test_another_process_with_other_hashes() -> None:
         "from tests.sim.test_determinism import SHAPES, digest\n"
         "print(json.dumps([digest(seed, shape) for shape in SHAPES for seed in (1, 2)]))\n"
         "print(json.dumps([digest(seed, {}, 'all') for seed in range(8)]))\n"
+        "print(json.dumps([digest(seed, {}, 'wiped') for seed in range(2)]))\n"
     )
     outputs = set()
     for hashes in ("0", "1", "4242"):
