@@ -104,6 +104,7 @@ class Checker:
                 self._from(message.replica, source, where)
                 self._context(message.context, where)
                 self._context(message.joins, where)
+                self._context(message.did, where)
             elif type(message) is Proposals:
                 self._from(message.replica, source, where)
                 self._proposals(message, where)
@@ -173,6 +174,10 @@ class Checker:
             if len(path) < 4 or not m.args.isdigit() or len(m.args) > 9:
                 raise BadMessage(f"{where}: {m.invocation} is no vote of a part, or does not say of how many")
         self._context(m.context, where)
+        if m.did:
+            self._context(m.did, where)
+            if parts[0].object != TRAN:
+                raise BadMessage(f"{where}: {m.group} names what was done, and is no outcome")
         if m.proposed and not (m.ordered and len(parts) == 1 and _is_at(node_of(m.group.replica), replicas)):
             raise BadMessage(f"{where}: its origin is no destination of {m.group}, and proposes for it")
         if m.riders:

@@ -290,6 +290,7 @@ REQUESTS: list[tuple[str, Any, str]] = [
     ("context of nobody", lambda m: {"context": ((NO_SUCH, (MARK,)),)}, "unknown replica 'f@n9'"),
     ("context from nobody", lambda m: {"context": ((F1, ((Node("n9"), 1),)),)}, "request 1 of 'n9'"),
     ("context of 0", lambda m: {"context": ((F1, ((N2, 0),)),)}, "request 0 of 'n2'"),
+    ("parts of what is no outcome", lambda m: {"did": ((F1, (MARK,)),)}, "is no outcome"),
     ("huge context", lambda m: {"context": ((F1, ((N2, BIG),)),)}, "of 'n2' to f@n1"),
 ]  # fmt: skip
 
@@ -335,6 +336,11 @@ OTHERS: list[tuple[str, Any, str]] = [
     ("response of another node", Response(1, G, F1, "ok", b"", False, True, (), ()), "is not on n2"),
     ("response with odd context", Response(1, G, F2, "ok", b"", False, True, ((NO_SUCH, ()),), ()), "context names"),
     ("response with odd joins", Response(1, G, F2, "ok", b"", False, True, (), ((F1, ((N2, -1),)),)), "request -1"),
+    (
+        "response with odd parts",
+        Response(1, G, F2, "ok", b"", False, True, (), (), False, ((NO_SUCH, ()),)),
+        "context names",
+    ),
     ("marks of another node", Delivered(1, ((F1, N1, ((1, 2),)),)), "is not on n2"),
     ("marks from nobody", Delivered(1, ((F2, Node("n9"), ((1, 2),)),)), "unknown origin 'n9'"),
     ("marks backwards", Delivered(1, ((F2, N1, ((3, 2),)),)), "range 3..2"),

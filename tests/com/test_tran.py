@@ -74,6 +74,7 @@ BAD_VOTES = [
     ({"chain": (Ancestor("o", 1, (), 2),)}, "2 votes for 'o'"),
     ({"chain": (Ancestor("o", 1, ()), ROOT)}, "2 votes for 'tran'"),
     ({"chain": (ROOT._replace(votes=-1),)}, "-1 votes"),
+    ({"did": ((Replica("o@n9"), ((Node("n2"), 1),)),)}, "context names"),
 ]
 
 
