@@ -106,9 +106,20 @@ def check(on: Asked, case: Case) -> None:
     assert disorder(on, case.calls) == ""
 
 
-@pytest.mark.parametrize(
+RULES = pytest.mark.parametrize(
     ("rule", "name"), [("children", "a parent that others refer to"), ("parent", "a parent that comes")]
 )
+
+
+@RULES
+def test_sqlite_itself_tells_what_foreign_keys_reach(rule: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Effects, rule, lambda *_: None)
+    assert disorder(Sqlite(BOTH[name]), BOTH[name].calls) == ""
+    monkeypatch.setattr(Effects, "reaches", lambda *_: True)
+    assert disorder(Sqlite(BOTH[name]), BOTH[name].calls) != ""
+
+
+@RULES
 def test_a_rule_that_is_left_out_is_missed(
     postgres: "psycopg.Connection[Any]", rule: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
