@@ -54,17 +54,18 @@ class Calls:
         if event.sessions:
             event = self._of_this_group(event)
         self._asked.check(event, caller)
+        asked = event  # a call that waits goes to those that are there when it leaves
         if self.com.view > 1 or len(self.com.lives.view.members) < len(self.com.directory.nodes):
             event = present(self.com, event, caller.version if caller and caller.copies > 1 else None)
         if caller is None:
             assert isinstance(event.caller, str)
             if event.caller in self.backlog.lines or self.backlog.congested(event):
-                self._postpone(event.caller, event)
+                self._postpone(event.caller, asked)
                 return
             caller = self._sender_of(event)
         elif isinstance(caller, Instance) and self._waits_for_commit(caller, event):
             caller.next = max(caller.next, event.call + len(event.parts))
-            caller.outbox.append(event)
+            caller.outbox.append(asked)
             caller.acted = True
             return
         self.send(caller, event)

@@ -3,6 +3,7 @@ told when too few are left, and for instances, whose replicas must all come to t
 
 from itertools import permutations
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,13 +11,16 @@ from hypothesis import strategies as st
 from framework.com.caller import Call
 from framework.com.core import Com
 from framework.com.events import Outgoing, Submit
+from framework.com.limits import Limits
 from framework.com.messages import Dest, Response
 from framework.com.present import present
 from framework.com.receipt import CREC, DREC, Receipt, quorum, srec
+from framework.com.telling import Sent
 from framework.com.view import Directory, Placement, View
 from framework.errors import Unavailable
 from framework.footprint import Footprint, Relation
 from framework.ids import GroupId, Node, ObjectName, Replica, Sid, node_of
+from tests.paper.stage import Stage
 
 NODES = tuple(Node(f"n{i}") for i in range(1, 5))
 N1, N2, N3, N4 = NODES
@@ -332,3 +336,51 @@ def test_whether_a_state_is_there_is_not_known_everywhere_at_the_same_time() -> 
     )
     alone = submit(CREC, nested=True, f=F[2:])
     assert present(told, alone, 2) == present(untold, alone, 2) == alone
+
+
+# calls that wait, and leave in another view
+
+
+def without(stage: Stage, node: str) -> pytest.MonkeyPatch:
+    """Let a node be out of the view of i until the patch is undone."""
+    patch = pytest.MonkeyPatch()
+    lives = stage.com("i").lives
+    left = tuple(n for n in lives.view.members if n != node)
+    patch.setattr(lives, "view", msgspec.structs.replace(lives.view, members=left))
+    return patch
+
+
+def went_to(stage: Stage, call: int) -> list[str]:
+    return [d.replica for _, e in stage.heard if isinstance(e, Sent) and e.call == call for d in e.dests]
+
+
+def test_a_call_that_waits_for_a_peer_goes_to_those_that_came_meanwhile() -> None:
+    """Else the replica that has got its state before would never perform it."""
+    s = Stage("i j k", limits=Limits(queued=1, backlog=10))
+    s.object("f", "j k", "w/w", at_once=True)
+    s.mute("i->j")
+    ann = s.client("ann", "i")
+    ann.oneway("f.w@j", "first")
+    patch = without(s, "k")
+    s.do("i", ann.event("f.w", "oneway", None))
+    assert went_to(s, 2) == []
+    patch.undo()
+    s.release()
+    s.tick(1.0)
+    assert went_to(s, 2) == ["f@j", "f@k"]
+    assert s.finish().violations == []
+
+
+def test_a_one_way_call_that_waits_for_the_commit_goes_to_those_that_came_meanwhile() -> None:
+    s = Stage("i j k")
+    s.object("a", "i", "m/m")
+    s.object("f", "j k", "w/w", at_once=True)
+    s.transactions()
+    s.client("ann", "i").sync("a.m", CREC, "root")
+    root = s.instance("root", "a@i")
+    patch = without(s, "k")
+    s.do("i", root.event("f.w", "oneway", None))
+    patch.undo()
+    root.commit()
+    assert went_to(s, 1)[-2:] == ["f@j", "f@k"]
+    assert s.finish().violations == []
