@@ -214,8 +214,8 @@ class Sqlite:
             out = [self._run(raw, statement, params) for statement, params in steps]
             raw.execute("RELEASE obo")
             return out
-        except BaseException:
-            self._take_back(raw, version)
+        except BaseException as error:
+            self._take_back(raw, version, error)
             raise
 
     def perform_many(self, steps: Sequence[Step]) -> Result:
@@ -236,10 +236,12 @@ class Sqlite:
             self._look_at_schema()
         return result
 
-    def _take_back(self, raw: sqlite3.Connection, version: int) -> None:
+    def _take_back(self, raw: sqlite3.Connection, version: int, error: BaseException) -> None:
         """After some errors SQLite has rolled back everything by itself: then the batch is lost."""
         if not raw.in_transaction:
-            raise Broken("SQLite rolled back the whole batch")
+            if isinstance(error, Broken):
+                raise error
+            raise Broken(f"SQLite rolled back the whole batch: {error}") from error
         raw.execute("ROLLBACK TO obo")
         raw.execute("RELEASE obo")
         if self.version != version:
