@@ -82,7 +82,7 @@ def test_chance_finds_nothing_where_faults_were(name: str) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("name", names())
 def test_chance_finds_nothing_anywhere(name: str) -> None:
-    _, report = explored(name, "pct:3", limit=1500)
+    _, report = explored(name, "pct:3", limit=400)
     assert told(report) == []
 
 
