@@ -34,24 +34,17 @@ def told(report: Report) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "schedules"),
+    "name",
     [
-        ("two-of-two", 22),
-        ("call-back", 434),
-        ("batching", 35_779),
-        ("paxos", 3_711_112),
-        ("nested", 5_466_604),
-        ("transaction", 5_958_826),
-        pytest.param("two", 580_452_715_866, marks=pytest.mark.full),
-        pytest.param("cross", 0, marks=pytest.mark.full),
+        *("two-of-two", "call-back", "batching", "moves", "paxos", "nested", "transaction"),
+        pytest.param("two", marks=pytest.mark.full),
+        pytest.param("cross", marks=pytest.mark.full),
     ],
 )
-def test_every_schedule_of_a_small_scope_is_right(name: str, schedules: int) -> None:
-    """A number that differs tells that the protocol sends other messages; it may."""
+def test_every_schedule_of_a_small_scope_is_right(name: str) -> None:
     _, report = explored(name)
     assert told(report) == []
     assert report.exhausted
-    assert not schedules or report.schedules == schedules
 
 
 @pytest.mark.parametrize(
@@ -61,6 +54,9 @@ def test_every_schedule_of_a_small_scope_is_right(name: str, schedules: int) -> 
         ("crash-origin", "delay:1"),
         ("crash-transaction", "delay:1"),
         ("rejoin", "delay:1"),
+        ("joining", "delay:1"),
+        ("departed", "delay:1"),
+        ("home-lost", "delay:1"),
         ("paxos-crash", "delay:2"),
         ("loss", "delay:2"),
         pytest.param("crash", "delay:2", marks=pytest.mark.full),
@@ -86,7 +82,7 @@ def test_chance_finds_nothing_where_faults_were(name: str) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("name", names())
 def test_chance_finds_nothing_anywhere(name: str) -> None:
-    _, report = explored(name, "pct:3", limit=1500)
+    _, report = explored(name, "pct:3", limit=400)
     assert told(report) == []
 
 
@@ -104,7 +100,7 @@ def _but_for_committed(self, real=Deadlock.edges):
 
 
 FAULTS = {
-    "lost": (Order, "arrive", _asleep, "pct:3", 1),
+    "lost": (Order, "arrive", _asleep, "pct:3", 0),
     "dead-late": (Deadlock, "edges", _but_for_committed, "pct:4", 0),
 }
 

@@ -10,6 +10,7 @@ from framework.sim.oracle import judge
 from framework.sim.verdict import Verdict, Violation
 from framework.trace.files import Trace
 
+UNKNOWN: Final = "OutcomeUnknown"  # a replica says so only when it has forgotten an answer: here nothing is so old
 CRASH: Final = "crash"  # stands for the rule where the com layer itself failed
 
 
@@ -70,6 +71,8 @@ class Judge:
 def verdict(traces: list[Trace], over: bool) -> Verdict:
     """``over``: all came to its end, or it need not."""
     found = judge(traces)
+    unknown = [r for t in traces for r in t.records if any(status == UNKNOWN for _, status in r.received)]
+    found.violations += [Violation("answer", f"{r.sid} is told {UNKNOWN} of {r.group}") for r in unknown]
     if not over and not any(v.rule == "A8" for v in found.violations):
         found.violations.append(Violation("A8", "the run did not come to an end"))
     return found

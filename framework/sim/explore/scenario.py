@@ -107,6 +107,7 @@ class Choices(msgspec.Struct, frozen=True):
     evicts: tuple[tuple[str, str], ...] = ()  # who is to go, at whose request
     vetoes: tuple[tuple[str, str], ...] = ()  # transaction, at which node
     cancels: tuple[tuple[str, int], ...] = ()  # client, number of its call
+    moves: tuple[tuple[str, str], ...] = ()  # client, node that it goes to: when it likes, or its home is lost
     crashes: tuple[str, ...] = ()
     most: int = 1  # so many of these crash
     returns: tuple[str, ...] = ()  # come back as a new life when they have crashed or were left out
@@ -119,6 +120,7 @@ class Choices(msgspec.Struct, frozen=True):
         out += [f"choose evict {node} by {by}" for node, by in self.evicts]
         out += [f"choose veto {name} by {by}" for name, by in self.vetoes]
         out += [f"choose cancel {client}/{call}" for client, call in self.cancels]
+        out += [f"choose move {client} to {node}" for client, node in self.moves]
         out += [f"choose crash {self.most} of {' '.join(self.crashes)}"] if self.crashes else []
         out += [f"choose return {' '.join(self.returns)}"] if self.returns else []
         out += [f"choose lose {self.losses}"] if self.losses else []
@@ -135,17 +137,20 @@ class Scenario(msgspec.Struct, frozen=True):
     scripts: dict[tuple[str, str], Script] = {}  # by object and method
     choices: Choices = Choices()
     transactions: bool = False
+    outside: tuple[str, ...] = ()  # nodes that are no members at first; ``choose return`` lets them join
     rounds: int = 80  # of ticks in which all must come to an end; 0: it need not
     about: tuple[str, ...] = ()  # lines for people
 
     def directory(self) -> Directory:
         placements = [Placement(t.name, Relation(t.conflicts), t.nodes) for t in self.things]
         more = [tran(self.nodes)] if self.transactions else []
-        return Directory(View(1, tuple(map(Node, self.nodes))), [*placements, *more])
+        every = tuple(map(Node, self.nodes))
+        return Directory(View(1, tuple(n for n in every if n not in self.outside)), [*placements, *more], every)
 
     def text(self) -> str:
         """The scenario as ``read`` takes it."""
         lines = [*(f"# {line}".rstrip() for line in self.about), f"nodes {' '.join(self.nodes)}"]
+        lines += [f"outside {' '.join(self.outside)}"] if self.outside else []
         lines += ["transactions"] if self.transactions else []
         lines += map(str, self.things)
         for (name, method), script in self.scripts.items():
@@ -195,6 +200,7 @@ class _Reader:
         self.scripts: dict[tuple[str, str], Script] = {}
         self.choices = Choices()
         self.transactions = False
+        self.outside: tuple[str, ...] = ()
         self.rounds = 80
         self.about: list[str] = []
         self._add: Callable[[list[str]], None] | None = None  # takes the lines of the block that is being read
@@ -222,6 +228,7 @@ class _Reader:
             self.scripts,
             self.choices,
             self.transactions,
+            self.outside,
             self.rounds,
             tuple(self.about),
         )
@@ -237,6 +244,7 @@ class _Reader:
         word, rest = words[0], words[1:]
         takes: dict[str, Callable[[list[str]], None]] = {
             "nodes": self._take_nodes,
+            "outside": self._take_outside,
             "transactions": self._take_transactions,
             "object": self._take_object,
             "client": self._take_client,
@@ -251,6 +259,9 @@ class _Reader:
 
     def _take_nodes(self, words: list[str]) -> None:
         self.nodes = tuple(check_name(word, "node") for word in words)
+
+    def _take_outside(self, words: list[str]) -> None:
+        self.outside = tuple(self._node(word) for word in words)
 
     def _take_transactions(self, words: list[str]) -> None:
         self.transactions = True
@@ -366,6 +377,10 @@ class _Reader:
                 change = {"vetoes": (*now.vetoes, (name, self._node(by)))}
             case ["cancel", call] if call.partition("/")[0] in self.clients:
                 change = {"cancels": (*now.cancels, (call.partition("/")[0], _whole(call.partition("/")[2])))}
+            case ["move", client, "to", node] if client in self.clients:
+                if any(act.deed == "begin" for act in self.clients[client].acts):
+                    raise BadRequest(f"{client} has a transaction, which does not move with it")
+                change = {"moves": (*now.moves, (client, self._node(node)))}
             case ["crash", most, "of", *nodes]:
                 change = {"crashes": tuple(map(self._node, nodes)), "most": _whole(most)}
             case ["return", *nodes]:
@@ -378,8 +393,9 @@ class _Reader:
                 change = {"sends": tuple(map(self._node, nodes))}
             case _:
                 raise BadRequest(
-                    f"choose {' '.join(words)}: write tick NODE N, evict NODE by NODE, veto CLIENT/N by NODE, "
-                    "cancel CLIENT/N of a client named before, crash N of NODES, return NODES, lose N, end, send NODES"
+                    f"choose {' '.join(words)}: write tick NODE N, evict NODE by NODE, veto CLIENT/N by NODE, cancel "
+                    "CLIENT/N or move CLIENT to NODE, of a client named before, crash N of NODES, return NODES, "
+                    "lose N, end, or send NODES"
                 )
         self.choices = msgspec.structs.replace(now, **change)
 

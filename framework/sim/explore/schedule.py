@@ -48,6 +48,8 @@ def meaning(machine: Machine, choice: Choice) -> str:
         return f"the state of {item[1]} is wanted"
     if item[0] == "state":
         return f"the state for {item[1]}"
+    if item[0] == "client":
+        return f"client {item[1]} comes"
     what = decode(item[1], Node(choice.event[1]))
     return " + ".join(map(_short, what.messages)) or "nothing" if isinstance(what, Frame) else _short(what)
 
@@ -129,7 +131,7 @@ def replay(machine: Machine, schedule: Sequence[Choice]) -> Replayed:
             told, means = line(choice, machine.nodes), meaning(machine, choice)
             done.lines.append(f"{told:<24} # {means}" if means else told)
             step(choice)
-            if choice.event[0] in ("crashes", "evicts", "loses", "vetoes", "cancels", "returns"):
+            if choice.event[0] in ("crashes", "evicts", "loses", "vetoes", "cancels", "moves", "returns"):
                 done.story.append((at, at + 1.0, told))
             state = machine.next(state, choice)
         end, over = machine.finish(state, step)

@@ -20,7 +20,7 @@ from framework.sim.explore.judge import Enough, Finding, Judge
 from framework.sim.explore.machine import Choice, Machine, State
 
 #: What goes wrong, or need not happen: the last thing to do, and it costs a deviation.
-UNUSUAL: Final = ("ticks", "evicts", "vetoes", "cancels", "loses", "crashes", "returns")
+UNUSUAL: Final = ("ticks", "evicts", "vetoes", "cancels", "moves", "loses", "crashes", "returns")
 _LOOK: Final = 256  # steps between two looks at the clock
 
 
@@ -257,11 +257,12 @@ class _Pct(_Search):
         return False
 
     def _walk(self, chance: Random, longest: int) -> int:
-        """Try one schedule; return its length. Something unusual has a random step in the place of a priority: so it
-        falls into the middle of something."""
+        """Try one schedule; return its length. In every other one something unusual has a random step in the place of a
+        priority: so it falls into the middle of something."""
         machine, state, path = self.machine, self.machine.initial, list[Choice]()
         priority: dict[object, float] = {}
         due: dict[object, int] = {}
+        steps = chance.random() < 0.5
         changes = sorted(chance.randrange(longest) for _ in range(self.number - 1))
 
         def rank(name: object) -> float:
@@ -274,7 +275,7 @@ class _Pct(_Search):
             for choice in choices:
                 threads.setdefault(thread(choice), []).append(choice)
             for name, some in threads.items():
-                if some[0].event[0] not in UNUSUAL:
+                if not steps or some[0].event[0] not in UNUSUAL:
                     priority.setdefault(name, chance.random())
                 elif name not in due:
                     due[name] = len(path) + chance.randrange(longest)

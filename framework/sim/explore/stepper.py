@@ -11,7 +11,7 @@ An event is a tuple of words, the first of which says what happens; a choice is 
     ends SID                the instance has been performed
     sends NODE              the link to this peer takes a frame
     ticks                   time passes
-    evicts NODE, vetoes TRAN, cancels CLIENT/N, crashes, returns
+    evicts NODE, vetoes TRAN, cancels CLIENT/N, moves CLIENT, crashes, returns
 """
 
 from collections import deque
@@ -22,6 +22,7 @@ import msgspec
 
 from framework.com.core import Com
 from framework.com.events import (
+    Accepted,
     AnyEffect,
     AnyEvent,
     Arrived,
@@ -37,6 +38,7 @@ from framework.com.events import (
     Out,
     Outgoing,
     Received,
+    Session,
     Settle,
     Snapshot,
     Submit,
@@ -66,16 +68,16 @@ from framework.trace.still_open import open_calls
 TICK: Final = 30.0
 TIMING: Final = Timing(delta=25.0, ask_after=1e9, resend_after=1e9, suspect_after=float("inf"), hold_most=3000.0)
 _LOSSY: Final = msgspec.structs.replace(TIMING, ask_after=1.0, resend_after=60.0)
-_WATCHFUL: Final = 300.0  # suspected after this, where nodes crash: only in the fair end so much time passes
+_WATCHFUL: Final = 300.0  # suspected after this where the group changes: only in the fair end so much time passes
 
 Event = tuple[Any, ...]
-#: What leaves a node: to whom, and ("frame", data), ("ask", ...) or ("state", ...).
+#: What leaves a node: to whom, and ("frame", data), ("ask", ...), ("state", ...) or ("client", ...).
 Item = tuple[str, tuple[Any, ...]]
 
 
 def timing(scenario: Scenario) -> Timing:
     chosen = _LOSSY if scenario.choices.losses else TIMING
-    if scenario.choices.crashes and scenario.rounds:
+    if (scenario.choices.crashes or scenario.choices.returns) and scenario.rounds:
         return msgspec.structs.replace(chosen, suspect_after=_WATCHFUL)
     return chosen
 
@@ -83,7 +85,7 @@ def timing(scenario: Scenario) -> Timing:
 class Runner:
     """How far a script has come."""
 
-    __slots__ = ("acts", "later", "next", "number", "tran", "waits")
+    __slots__ = ("acts", "bring", "later", "next", "number", "open", "session", "tran", "waits")
 
     def __init__(self, acts: Sequence[Act]) -> None:
         self.acts = tuple(acts)
@@ -92,6 +94,9 @@ class Runner:
         self.waits: int | None = None  # for the answer of this call
         self.later: list[tuple[int, Receipt]] = []  # asynchronous calls, to be collected
         self.tran = 0  # the transaction of a client
+        self.session: Session | None = None  # of a client, the newest that it was given here
+        self.bring: tuple[Session, ...] = ()  # what it brings along from its last home
+        self.open: dict[int, tuple[Act, tuple[Session, ...]]] = {}  # calls without an answer, and what it knew before
 
     @property
     def over(self) -> bool:
@@ -110,7 +115,7 @@ class Stepper:
         self.at = 0.0  # the time of records
         self.told: list[Header | Record] = []  # a header begins the trace of a life
         self.sent: list[Item] = []
-        self.recorder: Recorder
+        self.recorder = Recorder(self.name, 1, self.told.append)
         self.clients = {c.name: Runner(c.acts) for c in scenario.clients if c.home == name}
         self.running: dict[Sid, tuple[Runner, Deliver]] = {}
         self.ready: dict[str, Sid] = {}  # instances that are to end
@@ -126,8 +131,10 @@ class Stepper:
         self._evicts = [node for node, by in choices.evicts if by == name]
         self._vetoes = [tran for tran, by in choices.vetoes if by == name]
         self._cancels = [(c, n) for c, n in choices.cancels if c in self.clients]
+        self._moves = {client: node for client, node in choices.moves if client in self.clients}
         self._returns = name in choices.returns
-        self._live(self.directory)
+        if name not in scenario.outside:
+            self._live(self.directory)
 
     # what may happen
 
@@ -148,6 +155,7 @@ class Stepper:
             open_ones = known(self.com.trans) if self._vetoes else ()
             out += [("vetoes", tran) for tran in self._vetoes[:1] if Invocation.parse(tran) in open_ones]
             out += [("cancels", f"{c}/{n}") for c, n in self._cancels if self._waits(c, n)]
+        out += [("moves", client) for client in self._moves if client in self.clients]
         if self._ticks:
             out.append(("ticks",))
         return tuple(out)
@@ -181,6 +189,8 @@ class Stepper:
             self._step(Veto(Invocation.parse(event[1]), "enough"))
         elif word == "cancels":
             self._cancel(*event[1].split("/"))
+        elif word == "moves":
+            self._move(event[1])
         elif word == "crashes":
             self._die()
         elif word == "returns":
@@ -226,7 +236,9 @@ class Stepper:
                 self.recorder.adopt(self.at, at, "")
 
     def _die(self) -> None:
-        """A life is over, and the clients that lived here with it."""
+        """A life is over, and with it the clients that lived here and do not move."""
+        for client in [c for c in self._moves if c in self.clients]:
+            self._move(client)
         if self.com is not None:
             self.directory = self.directory.at(self.com.lives.view)
         self.com = self.outsider = None
@@ -280,7 +292,9 @@ class Stepper:
     def _got(self, item: tuple[Any, ...]) -> None:
         if self.com is None:
             return
-        if item[0] == "ask":
+        if item[0] == "client":
+            self._come(*item[1:])
+        elif item[0] == "ask":
             _, mine, to, life = item
             if mine not in self.com.unready:
                 self._step(Give(mine, to, life))
@@ -347,7 +361,9 @@ class Stepper:
                     self._todo.append(Writable(effect.peer))
             return
         self.recorder.effect(effect, self.at)
-        if type(effect) is Deliver:
+        if type(effect) is Accepted and effect.client in self.clients:
+            self._keep(effect.client, self.clients[effect.client])
+        elif type(effect) is Deliver:
             self._deliver(effect)
         elif type(effect) is Received:
             self._received(effect)
@@ -376,6 +392,9 @@ class Stepper:
     def _received(self, effect: Received) -> None:
         if effect.client:
             run = self.clients.get(effect.client)
+            if run is not None:
+                self._keep(effect.client, run)
+                run.open.pop(effect.call, None)
             if run is not None and run.waits == effect.call:
                 run.waits = None
         elif effect.caller in self.running:
@@ -446,6 +465,21 @@ class Stepper:
             self._step(self._submit(name, run, act, run.tran if act.inside else 0))
 
     def _submit(self, caller: Sid | str, run: Runner, act: Act, tran: int) -> Submit:
+        call = run.number
+        run.number += len(act.targets)
+        if act.deed == "sync":
+            run.waits = call
+        elif act.deed == "async" and act.receipt is not None:
+            run.later.append((call, act.receipt))
+        event = self._call(caller, call, act, tran)
+        if isinstance(caller, str):
+            event.done = min([number for number, _ in run.later] + [call])
+            event.sessions, run.bring = run.bring, ()
+            if act.deed != "oneway":
+                run.open[call] = act, (*event.sessions, *([run.session] if run.session is not None else []))
+        return event
+
+    def _call(self, caller: Sid | str, call: int, act: Act, tran: int = 0) -> Submit:
         parts = tuple(
             Outgoing(
                 ObjectName(target.object),
@@ -455,27 +489,54 @@ class Stepper:
             )
             for target in act.targets
         )
-        call = run.number
-        run.number += len(parts)
-        done = min([number for number, _ in run.later] + [call]) if isinstance(caller, str) else 0
-        if act.deed == "sync":
-            run.waits = call
-        elif act.deed == "async" and act.receipt is not None:
-            run.later.append((call, act.receipt))
         way: Transmission = "pcast" if len(parts) > 1 else "mcast" if len(parts[0].replicas) > 1 else "ucast"
         assert act.deed in ("sync", "async", "oneway")
-        at_once = act.receipt if act.deed == "sync" else None
-        return Submit(caller, call, act.deed, way, parts, at_once, done=done, tran=tran)
+        return Submit(caller, call, act.deed, way, parts, act.receipt if act.deed == "sync" else None, tran=tran)
 
     def _collect(self, caller: Sid | str, run: Runner) -> Collect:
         call, receipt = run.later.pop(0)
         run.waits = call
         return Collect(caller, call, receipt)
 
+    # clients that move
+
+    def _keep(self, client: str, run: Runner) -> None:
+        assert self.com is not None
+        run.session = self.com.session(client)
+
+    def _move(self, client: str) -> None:
+        """It goes to another node, with what it was given here."""
+        run, node = self.clients.pop(client), self._moves.pop(client)
+        known = (*run.bring, *([run.session] if run.session is not None else []))
+        state = (run.next, run.number, run.waits, tuple(run.later), tuple(run.open.items()), known)
+        self.sent.append((node, ("client", client, *state)))
+
+    def _come(
+        self,
+        client: str,
+        following: int,
+        number: int,
+        waits: int | None,
+        later: tuple[tuple[int, Receipt], ...],
+        calls: tuple[tuple[int, tuple[Act, tuple[Session, ...]]], ...],
+        known: tuple[Session, ...],
+    ) -> None:
+        """A client comes from another node. It repeats what was not answered, with what it knew before each call."""
+        run = Runner(next(c.acts for c in self.scenario.clients if c.name == client))
+        run.next, run.number, run.waits, run.later, run.bring = following, number, waits, list(later), known
+        run.open = dict(calls)
+        self.clients[client] = run
+        done = min(run.open, default=number)
+        for call, (act, before) in calls:
+            event = self._call(client, call, act)
+            event.done, event.sessions = min(done, call), before
+            self._step(event)
+
     def _cancel(self, client: str, number: str) -> None:
         call = int(number)
         self._cancels.remove((client, call))
         self.clients[client].waits = None
+        self.clients[client].open.pop(call, None)
         self._step(Cancel(client, call))
 
 

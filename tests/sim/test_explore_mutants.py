@@ -1,0 +1,75 @@
+"""Proof that the explorer finds a fault: rules are switched off, and a search that ends at the same place each time
+notices. It runs before with all rules on, in test_explore.py or here."""
+
+import pytest
+
+from framework.sim.explore.machine import Machine
+from framework.sim.explore.scenario import load
+from framework.sim.explore.search import Report, explore, strategy
+
+from .explore_mutants import EXPLORE_MUTANTS
+from .member_mutants import MEMBER_MUTANTS
+from .mutants import MUTANTS, Mutant
+from .tran_mutants import TRAN_MUTANTS
+
+ALL: dict[str, Mutant] = {**MUTANTS, **MEMBER_MUTANTS, **TRAN_MUTANTS, **EXPLORE_MUTANTS}
+
+#: Where each is found: scenario, strategy, and schedules that pct may try.
+WHERE: dict[str, tuple[str, str, int]] = {
+    "what was accepted in an earlier ballot is ignored": ("paxos", "dfs", 0),
+    "the lowest ballot that was accepted wins": ("paxos-again", "pct:8", 600),
+    "anybody decides alone": ("paxos", "dfs", 0),
+    "proposals of the departed are not shared": ("crash", "pct:3", 100),
+    "requests of the departed are not shared": ("crash-origin", "pct:3", 100),
+    "who is left out is listened to until the end": ("crash-origin", "pct:3", 200),
+    "a client's answers are forgotten one too early": ("moves", "dfs", 0),
+    "outcomes are forgotten early": ("veto", "pct:3", 60),
+    "what is held stays when the transaction is aborted": ("veto", "pct:3", 60),
+    "what a callee did that failed stays": ("torn", "pct:3", 60),
+    "what is held keeps nobody out": ("transaction", "dfs", 0),
+    "outcomes have no order": ("veto", "pct:3", 60),
+    "nobody gives way, and nobody aborts for others": ("dead", "pct:4", 60),
+    "no promise": ("joins", "pct:3", 200),
+    "no agreement": ("two-of-two", "dfs", 0),
+    "conflicting requests not in stamp order": ("chain", "pct:3", 60),
+    "no ready condition": ("call-back", "dfs", 0),
+    "keys of an index slot forgotten": ("two-of-two", "dfs", 0),
+    "an abort is answered as if it had committed": ("lost", "pct:3", 60),
+    "performed again when a copy arrives": ("call-back", "dfs", 0),
+    "waiting copies are performed, too": ("nested", "dfs", 0),
+    "conflict opens no epoch": ("two-of-two", "dfs", 0),
+    "no context wait before proposing": ("chain", "pct:3", 60),
+    "proposed counts as ordered whatever the destinations": ("chain-apart", "pct:3", 60),
+    "stamp not above conflicting requests": ("together", "pct:3", 150),
+    "sending leaves nothing in the context": ("chain", "pct:3", 60),
+    "the request's context is not inherited": ("chain", "pct:3", 60),
+    "commit leaves nothing": ("chain-apart", "pct:3", 60),
+    "a new epoch forgets the one before": ("chain-apart", "pct:3", 60),
+    "clock never merged": ("chain", "pct:3", 60),
+    "nothing is sent again": ("loss", "pct:3", 60),
+    "no joining of an ancestor": ("call-back", "dfs", 0),
+}
+
+
+def searched(name: str) -> Report:
+    scenario, how, limit = WHERE[name]
+    return explore(Machine(load(scenario)), strategy(how), 600.0, limit=limit or None)
+
+
+@pytest.mark.rotating(3)
+@pytest.mark.parametrize("name", WHERE)
+def test_a_rule_that_is_switched_off_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(*ALL[name])
+    assert searched(name).findings, f"{name}: nothing found by {WHERE[name]}"
+
+
+def _searches() -> list[str]:
+    """One rule for each search, the longest one."""
+    found = {WHERE[name][:2]: name for name in sorted(WHERE, key=lambda name: WHERE[name][2])}
+    return sorted(found.values())
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", _searches())
+def test_with_all_rules_on_the_same_searches_find_nothing(name: str) -> None:
+    assert searched(name).findings == []
