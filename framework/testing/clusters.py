@@ -24,7 +24,6 @@ from framework.declare import Object
 from framework.declare.suggest import did_you_mean
 from framework.errors import BadRequest, Unavailable
 from framework.orb.client import AsyncOrb, Orb, ask_node, connect
-from framework.orb.home import TIMEOUT
 from framework.orb.messages import Look
 from framework.sim.oracle import judge
 from framework.sim.verdict import Verdict
@@ -36,9 +35,11 @@ from framework.testing.ports import held
 from framework.testing.processes import NodeProcess, Reaper
 from framework.trace.check import load
 
-READY = 60.0  # seconds for all nodes to be ready; long, for machines that are busy
-SETTLE = 10.0
-_PATIENCE = 10.0
+# seconds; long, for machines that are busy: they end what hangs, and nothing depends on them
+READY = 60.0  # for all nodes to be ready
+CALL = 60.0  # for a call of a client that says nothing else
+SETTLE = 60.0
+_PATIENCE = 60.0
 
 
 class Member(Protocol):
@@ -354,7 +355,7 @@ async def _slow(links: Sequence[Forwarder], delay: float) -> None:
 
 
 def _timeout(seconds: float | None) -> float:
-    return TIMEOUT if seconds is None else seconds
+    return CALL if seconds is None else seconds
 
 
 def _whole_lines(path: Path) -> Path:

@@ -11,7 +11,7 @@ from framework.orb.node import Node
 from framework.testing.background import Background
 
 DRAIN = 10.0
-_PATIENCE = 10.0
+_PATIENCE = 60.0
 
 
 class _Mortal(Node):

@@ -14,6 +14,7 @@ from framework.testing import reaper
 
 DRAIN = 10.0  # seconds that SIGTERM leaves to what is in flight
 _LAST_LINES = 30
+_PATIENCE = 60.0  # seconds for a process that was killed to be gone
 
 
 class Reaper:
@@ -39,7 +40,7 @@ class Reaper:
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(10.0)
+        self._process.wait(_PATIENCE)
 
 
 class NodeProcess:
@@ -93,7 +94,7 @@ class NodeProcess:
 
     def crash(self) -> None:
         self._send(signal.SIGKILL)
-        self._process.wait(10.0)
+        self._process.wait(_PATIENCE)
         self._over()
 
     def pause(self) -> None:
@@ -118,7 +119,7 @@ class NodeProcess:
         """However it is: killed, and waited for."""
         if self._process.poll() is None:
             self._process.kill()
-            self._process.wait(10.0)
+            self._process.wait(_PATIENCE)
         self._over()
 
     def _send(self, number: int) -> None:

@@ -15,7 +15,7 @@ def table(db, nodes):
     """Rows that every replica has: a read at the level ``any`` sees only what its own replica has performed."""
     db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT)")
     db.executemany("INSERT INTO t VALUES (?, ?)", [[1, "one"], (2, "two")])
-    nodes.settle()
+    assert nodes.settle()
     return db
 
 
@@ -69,10 +69,10 @@ def test_who_begins_after_an_answer_sees_what_was_answered(table, nodes, level, 
 def test_where_a_read_has_a_place_in_the_order(table, nodes, level, ordered_at):
     """At the home node, at all replicas, or nowhere."""
     reader = Sql(nodes.connect("n1"), "db", read=level)
-    nodes.settle()
+    assert nodes.settle()
     before = {node: begun(nodes, node) for node in nodes.nodes}
     reader.query("SELECT * FROM t")
-    nodes.settle()
+    assert nodes.settle()
     assert [begun(nodes, node) - before[node] for node in nodes.nodes] == ordered_at
 
 

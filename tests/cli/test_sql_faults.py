@@ -16,7 +16,7 @@ def nodes():
 def test_one_gone_then_another(nodes, obo_sql):
     assert obo_sql("CREATE TABLE t(a INTEGER PRIMARY KEY); INSERT INTO t VALUES (1)")[0] == 0
     before = Sql(nodes.connect("n1"), "db")
-    nodes.settle()  # a read at the level "any" sees only what its own replica has performed
+    assert nodes.settle()  # a read at the level "any" sees only what its own replica has performed
     nodes.crash("n3")
     for level in ("any", "session", "linearizable", "majority"):
         assert obo_sql("--csv", "--read", level, "SELECT * FROM t") == (0, "a\n1\n", ""), level

@@ -50,7 +50,10 @@ class Cluster:
             await node.stop()
 
     def client(self, *names, **options):
-        return AsyncOrb([self.config.address(n) for n in names or self.config.addresses], **options)
+        """A call has a minute, not the usual 10 s, unless ``options`` say so."""
+        return AsyncOrb(
+            [self.config.address(n) for n in names or self.config.addresses], **{"timeout": 60.0, **options}
+        )
 
     def objects(self, name):
         found = [(n, r) for n in self.nodes.values() for r in n.life.residents if r.startswith(f"{name}@")]

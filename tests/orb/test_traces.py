@@ -33,7 +33,7 @@ def counters(tmp_path_factory):
         counter = c.connect().object(Counter, "counter")
         for _ in range(20):
             counter.increment()
-        c.settle()
+        assert c.settle()
         yield c
 
 
