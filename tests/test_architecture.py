@@ -229,6 +229,35 @@ def test_child_processes_are_started_in_one_place(module: str) -> None:
             assert alone, f"{module}:{node.lineno} calls {ast.unparse(node.func)}: use framework.interrupt.start"
 
 
+DEADLINES = ("asyncio.timeout", "time.monotonic", "monotonic")
+SUBJECT, HANG = 2.0, 60.0  # seconds: a shorter time is what a test is about, a longer one ends what hangs
+
+
+def deadlines(tree: ast.AST) -> Iterator[tuple[int, float]]:
+    """``asyncio.timeout(20)`` and ``time.monotonic() + 20``: line and seconds."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=func, args=[ast.Constant(value=int() | float() as seconds)]):
+                if ast.unparse(func) in DEADLINES:
+                    yield node.lineno, seconds
+            case ast.BinOp(
+                left=ast.Call(func=func, args=[]), op=ast.Add(), right=ast.Constant(value=int() | float() as seconds)
+            ):
+                if ast.unparse(func) in DEADLINES:
+                    yield node.lineno, seconds
+
+
+def test_a_deadline_in_a_test_is_for_hangs_only() -> None:
+    """CONTRIBUTING.md: a minute or more, since no test passes or fails by how fast the machine is."""
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {seconds:g} s"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for line, seconds in deadlines(ast.parse(path.read_text("utf-8")))
+        if SUBJECT < seconds < HANG
+    ]
+    assert not found, "\n".join(found)
+
+
 # rule 3
 
 

@@ -15,6 +15,8 @@ ROOT = Path(__file__).parent.parent
 FLAKY = """
 import pathlib
 
+pytestmark = pytest.mark.full  # each test runs pytest with several workers
+
 RUNS = pathlib.Path(__file__).with_name("runs")
 
 
@@ -106,14 +108,12 @@ def test_a_flaky_test_is_listed_and_a_stable_one_is_not(stress, tmp_path):
     assert [p.parent.name for p in tmp_path.rglob("out/**/node.log")] == ["test_flaky0"]
 
 
-@pytest.mark.full
 def test_stable_tests_pass(stress):
     code, said = run(stress(FLAKY, "--rounds", "2", tests=("-k", "not flaky")))
     assert (code, table(said)) == (0, {}), said
     assert "1 tests, 2 runs, no failure" in said
 
 
-@pytest.mark.full
 def test_copies_count_as_runs_of_one_test(stress):
     code, said = run(stress(FLAKY, "--rounds", "1", "--copies", "4", "--workers", "1"))
     assert code == 1, said
@@ -121,7 +121,6 @@ def test_copies_count_as_runs_of_one_test(stress):
     assert (test, "failed in 1 of 4 runs" in lines) == ("test_pretend.py::test_flaky", True)
 
 
-@pytest.mark.full
 def test_the_seed_decides_on_the_order(stress, tmp_path):
     tests = "\n".join(f"def test_{i}(): ROWS.open('a').write('{i} ')" for i in range(10))
     text = f"import pathlib\nROWS = pathlib.Path(__file__).with_name('rows')\n{tests}\n"
@@ -135,7 +134,6 @@ def test_the_seed_decides_on_the_order(stress, tmp_path):
     assert sorted(orders[0].split()) == sorted(orders[1].split()) == list("0123456789")
 
 
-@pytest.mark.full
 def test_ctrl_c_ends_all_and_shows_the_table_so_far(stress, tmp_path):
     process = stress(SLOW, "--rounds", "3", "--seed", "1")
     said = ""
@@ -154,7 +152,6 @@ def test_ctrl_c_ends_all_and_shows_the_table_so_far(stress, tmp_path):
     assert not psutil.pid_exists(child(tmp_path))
 
 
-@pytest.mark.full
 def test_a_test_that_hangs_is_listed(stress, tmp_path):
     code, said = run(stress(SLOW, "--rounds", "1", "--hang", "10"))
     assert code == 1, said
@@ -162,14 +159,12 @@ def test_a_test_that_hangs_is_listed(stress, tmp_path):
     assert not psutil.pid_exists(child(tmp_path))
 
 
-@pytest.mark.full
 def test_a_process_that_is_left_behind_is_listed_with_its_test(stress):
     code, said = run(stress(LEAVES, "--rounds", "1"))
     assert code == 1, said
     assert "left a process behind" in table(said)["test_pretend.py::test_leaves"]
 
 
-@pytest.mark.full
 def test_time_is_bounded(stress):
     code, said = run(stress(SLOW, "--rounds", "3", "--minutes", "0.1", tests=("-k", "not fails")))
     assert "0.1 minutes are over" in said

@@ -41,7 +41,7 @@ def test_a_backup_comes_back(nodes, obo_sql, tmp_path, monkeypatch, small):
         monkeypatch.setattr(sql_backup, "SMALL", 0)
         monkeypatch.setattr(sql_backup, "PAGE", 50)
     db = Sql(nodes.connect(), "db", read="linearizable")
-    if not db.tables():
+    if "parent" not in db.tables():  # the other case has not made it
         assert obo_sql(stdin=FILL) == (0, "", "")
     before, rows = db.digest(), db.query("SELECT * FROM parent ORDER BY id").rows
     code, _, said = obo_sql("backup", tmp_path / "b.gz")

@@ -125,7 +125,7 @@ def test_alternatives_may_be_asked_at_once(play):
         async with orb.transaction():  # it keeps c busy, and nobody waits for that one
             await orb.object("c").put("k", 0)
             both = orb.object("c").add.request("k", 5), orb.object("b").add.request("k", 5)
-            async with c.client("n2") as other, asyncio.timeout(5):
+            async with c.client("n2") as other, asyncio.timeout(60):
                 assert (await other.alternative(*both, at_once=True)).object == "b"
             with pytest.raises(BadRequest, match="asked one after the other"):
                 await orb.alternative(*both, at_once=True)
