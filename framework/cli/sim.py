@@ -4,13 +4,14 @@ import os
 import shlex
 import traceback
 from contextlib import closing
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 
-from framework.cli import look
-from framework.cli.numbers import new_directory, seeds, share, whole
+from framework.cli import look, sim_shrink
+from framework.cli.numbers import new_directory, new_file, seeds, share, whole
 from framework.cli.progress import Display
 from framework.errors import BadRequest
 from framework.interrupt import undisturbed
@@ -18,6 +19,7 @@ from framework.sim.batch import Job, outcomes
 from framework.sim.picture import of_traces
 from framework.sim.run import Level, Options
 from framework.sim.run import run as run_seed
+from framework.sim.shrink import Replay, of_replay, read
 
 _MOST_SEEDS = 10
 _LEVELS: dict[Level, list[str]] = {  # to replay
@@ -40,8 +42,11 @@ class Wanted(msgspec.Struct):
     as_json: bool
     trace: str
     drawn: look.Look | None = None
+    file: str = ""  # of the world, if it is replayed from one
 
     def replay(self, seed: int) -> str:
+        if self.file:
+            return shlex.join(["obo", "sim", "--replay", self.file])
         return shlex.join(["obo", "sim", "--seed", str(seed), *self.words])
 
 
@@ -90,6 +95,14 @@ def run(
     only: Annotated[
         str | None, typer.Option(metavar="WHAT", help="Draw one invocation (c1/2), client, object or replica.")
     ] = None,
+    shrink: Annotated[
+        bool, typer.Option("--shrink", help="Make the world of --seed small, as long as the same thing is wrong.")
+    ] = False,
+    save: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help=f"Write the small world here, not to {sim_shrink.OUT}/SEED.json."),
+    ] = None,
+    replay: Annotated[str | None, typer.Option(metavar="FILE", help="Run the world in this file again.")] = None,
 ) -> None:
     """Run seeded worlds with faults and judge each by the definitions (PROTOCOL §2, §8)."""
     shape = {
@@ -114,8 +127,24 @@ def run(
         as_json,
         str(new_directory("--trace", trace) or ""),
     )
+    file = new_file("--save", save)
+    if file and not shrink:
+        raise BadRequest("--save FILE says where --shrink writes: add --shrink")
+    saved: Replay | None = None
+    if replay is not None:
+        if shrink or [seed, many] != [None, None] or wanted.words:
+            raise BadRequest("--replay FILE holds a whole world: leave out --seed, --shrink and what makes a world")
+        saved = read(Path(replay))
+        wanted.seeds, wanted.options, wanted.file = range(saved.seed, saved.seed + 1), of_replay(saved), replay
     wanted.drawn = look.wanted(show, svg, start, end, only, as_json, len(wanted.seeds) == 1)
-    raise typer.Exit(run_seeds(wanted))
+    if shrink:
+        if seed is None or wanted.drawn or as_json or trace is not None:
+            raise BadRequest("--shrink makes one world small: write --seed N with it, and draw it with --replay FILE")
+        raise typer.Exit(sim_shrink.run(wanted.seeds[0], wanted.options, file))
+    code = run_seeds(wanted)
+    if saved is not None and not as_json:
+        print(sim_shrink.compared(saved))
+    raise typer.Exit(code)
 
 
 def _words(given: dict[str, str | None], transactions: bool, convoys: bool) -> list[str]:

@@ -34,20 +34,22 @@ class Actors(Performer):
     def __init__(self, world: World, program: Program) -> None:
         self.world = world
         self.program = program
-        self.ledgers: dict[Replica, Ledger] = {r: Ledger(o.relation) for o in program.objects for r in o.replicas}
+        self.ledgers: dict[Replica, Ledger] = {r: Ledger(o.relation) for o in program.hosted for r in o.replicas}
         if program.shape.transactions:
             self.ledgers |= {replica(TRAN, n): Ledger(OUTCOMES) for n in world.nodes}
         self.running: dict[Sid, InstanceRunner] = {}
         self.performed: dict[Sid, str] = {}  # instances that may have to be taken back
         self.clients: dict[str, ClientRunner] = {}
         world.performer = self
-        chance, homes = program.chance("homes"), list(world.nodes)[: 2 if program.shape.convoys else None]
+        chance, homes = program.chance("homes"), world.drawn[: 2 if program.shape.convoys else None]
         for i in range(program.shape.clients):
             name = f"c{i + 1}"
-            home = chance.choice(homes)
-            client = ClientRunner(world, program, name, home, tuple(program.client(name)))
-            self.clients[name] = client
-            world.after(chance.uniform(0.0, 10.0), client.go)
+            home, start = chance.choice(homes), chance.uniform(0.0, 10.0)
+            home = home if home in world.nodes else next(iter(world.nodes))
+            if program.left.has(f"client {name}", f"at {home}"):
+                client = ClientRunner(world, program, name, home, tuple(program.client(name)))
+                self.clients[name] = client
+                world.after(start, client.go)
 
     def deliver(self, node: SimNode, effect: Deliver) -> None:
         """An instance begins: it runs the script of its request."""
@@ -236,7 +238,11 @@ def _performed_once(effect: Deliver) -> bool:
 def placements(program: Program) -> list[Placement]:
     objects = [
         Placement(o.name, o.relation, [r.partition("@")[2] for r in o.replicas], program.durable(o.name))
-        for o in program.objects
+        for o in program.hosted
     ]
     lasting = any(p.durable for p in objects)
-    return [*objects, tran(program.nodes, lasting)] if program.shape.transactions else objects
+    return (
+        [*objects, tran([n for n in program.nodes if program.left.has(f"node {n}")], lasting)]
+        if program.shape.transactions
+        else objects
+    )

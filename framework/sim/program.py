@@ -17,7 +17,8 @@ from framework.com.events import Outgoing
 from framework.com.messages import Ancestor, Kind, Request, Transmission
 from framework.com.receipt import CREC, DREC, SREC, Receipt, majority, quorum, srec
 from framework.footprint import INTENDS_READ, INTENDS_WRITE, READ, WRITE, Footprint, Keys, Mode, Relation
-from framework.ids import Invocation, ObjectName, Replica, replica
+from framework.ids import Invocation, ObjectName, Replica, node_of, replica
+from framework.sim.left import Left
 
 BACK = b"back"  # what is called back calls nobody
 METHODS = ("a", "b", "c", "d")  # four methods each, as in P0 §6
@@ -92,6 +93,15 @@ class Act(msgspec.Struct, frozen=True):
     tran: int = 0  # of a client: which of its transactions it is a part of, from 1 on
     decide: str = ""  # it ends this transaction: "commit" or "abort"
     votes: bool = False  # it is all of its transaction, and its parts decide
+    skips: int = 0  # so many numbers before it belong to acts that are not left
+    led: int = 0  # its transaction, which it begins, has a number so much lower, as an act that is not left began it
+
+    def __str__(self) -> str:
+        if self.decide:
+            return f"{self.decide} transaction {self.tran}"
+        to = "; ".join(f"{p.object}.{p.footprint} to {', '.join(p.replicas)}" for p in self.parts)
+        tran = f" in transaction {self.tran}" if self.tran else ""
+        return f"{self.kind} {self.transmission} {to}, {self.receipt or 'no answer wanted'}{tran}"
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -103,13 +113,16 @@ class Script(msgspec.Struct, frozen=True):
 
 
 class Program:
-    def __init__(self, seed: str, shape: Shape) -> None:
+    def __init__(self, seed: str, shape: Shape, left: Left | None = None) -> None:
         self.seed = seed
-        self.shape = shape
+        self.left = left = left or Left()
+        self.shape = _left_of(shape, left)
         chance = Random(f"{seed}/objects")
         self.nodes = [f"n{i + 1}" for i in range(shape.nodes)]
         self.objects = [self._object(chance, i) for i in range(shape.objects)]
-        self.by_name = {o.name: o for o in self.objects}
+        there = [msgspec.structs.replace(o, replicas=self._there(o.replicas)) for o in self.objects]
+        self.hosted = [o for o in there if o.replicas and left.has(f"object {o.name}", f"at {', '.join(o.replicas)}")]
+        self.by_name = {o.name: o for o in (*self.objects, *self.hosted)}
 
     def _object(self, chance: Random, i: int) -> Kindred:
         shape = self.shape
@@ -135,6 +148,9 @@ class Program:
             chance.random() < 0.5,
         )
 
+    def _there(self, replicas: tuple[Replica, ...]) -> tuple[Replica, ...]:
+        return tuple([r for r in replicas if self.left.has(f"node {node_of(r)}")])
+
     def durable(self, name: ObjectName) -> bool:
         """Is its state on disk? Where nobody crashes, it makes no difference."""
         if self.shape.transactions and not self.shape.lasting:
@@ -152,7 +168,58 @@ class Program:
         acts = [msgspec.structs.replace(a, pause=a.pause * self.shape.pace / 2.0) for a in acts]
         if self.shape.convoys:
             acts = [self._as_others(self.chance("as others", name, i), act) for i, act in enumerate(acts)]
-        return self._grouped(self.chance("transactions", name), acts) if self.shape.transactions else acts
+        if self.shape.transactions:
+            acts = self._grouped(self.chance("transactions", name), acts)
+        return self._left(name, acts)
+
+    def _left(self, caller: str, acts: Sequence[Act]) -> list[Act]:
+        """Those that are left, with the numbers they had: what an invocation does depends on its number."""
+        out: list[Act] = []
+        drawn = next_one = 1  # the number that an act was drawn with, and that it would have now
+        begins: dict[int, int] = {}  # the number of each transaction
+        begun: set[int] = set()  # those of which an act is left
+        for i, act in enumerate(acts):
+            first = bool(act.tran) and not act.decide and act.tran not in begins
+            if first:
+                begins[act.tran] = drawn
+            number = drawn + first
+            is_void = act.decide and act.tran not in begins  # no act was drawn for it
+            drawn = number + (0 if is_void else len(act.parts) or 1)
+            left = act if act.decide else self._left_of(act)
+            if left is None or not (act.decide or self.left.has(f"act {caller} {i + 1}", left)):
+                continue
+            if is_void:
+                out.append(act)
+            elif not act.decide or act.tran in begun:
+                opens = bool(act.tran) and act.tran not in begun
+                before = number - opens
+                led = before - begins[act.tran] if opens else 0
+                out.append(msgspec.structs.replace(left, skips=before - next_one, led=led))
+                next_one = number + (len(left.parts) or 1)
+                begun |= {act.tran} if opens else set()
+        return out
+
+    def _left_of(self, act: Act) -> Act | None:
+        """The act, to the replicas that are left; None if there are none."""
+        parts = [p._replace(replicas=self._there(p.replicas)) for p in act.parts if self._hosts(p.object)]
+        parts = [p for p in parts if p.replicas]
+        if tuple(parts) == act.parts:
+            return act
+        if not parts:
+            return None
+        every = [r for p in parts for r in p.replicas]
+        receipt = act.receipt
+        if receipt is not None and len(every) == 1:
+            receipt = SREC
+        elif receipt is not None and receipt.way == "quorum":
+            receipt = quorum(min(receipt.r, *[len(p.replicas) for p in parts]))
+        elif receipt is not None and receipt.source is not None and receipt.source not in every:
+            receipt = DREC
+        way: Transmission = "mcast" if act.transmission == "pcast" and len(parts) == 1 else act.transmission
+        return msgspec.structs.replace(act, transmission=way, parts=tuple(parts), receipt=receipt)
+
+    def _hosts(self, name: ObjectName) -> bool:
+        return any(o.name == name for o in self.hosted)
 
     def _as_others(self, chance: Random, act: Act) -> Act:
         """Most calls that may travel with others are as those of others: one of two methods of an object, at all its
@@ -200,7 +267,11 @@ class Program:
 
     def script(self, request: Request, at: Kindred, footprint: Footprint) -> Script:
         """What the instance that performs this request does."""
-        return self.script_of(request.invocation, request.args, request.chain, at, footprint)
+        script = self.script_of(request.invocation, request.args, request.chain, at, footprint)
+        if script.acts:
+            acts = tuple(self._left(str(request.invocation), script.acts))
+            script = msgspec.structs.replace(script, acts=acts)
+        return script
 
     def script_of(
         self, invocation: Invocation, args: bytes, above: Sequence[Ancestor], at: Kindred, footprint: Footprint
@@ -310,6 +381,13 @@ def _part_of(act: Act, tran: int) -> Act:
     if act.kind == "oneway":
         return act
     return msgspec.structs.replace(act, pause=min(act.pause, 4.0), tran=tran, receipt=act.receipt or CREC)
+
+
+def _left_of(shape: Shape, left: Left) -> Shape:
+    """Without the habits of callers that are not left."""
+    habits = ("cancel", "repeat", "abort")
+    gone = [name for name in habits if getattr(shape, name) and not left.has(f"habit {name}")]
+    return msgspec.structs.replace(shape, **dict.fromkeys(gone, 0.0))
 
 
 def random_shape(seed: str, fixed: dict[str, object], changing: bool = False) -> Shape:

@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from framework.sim.actors import Actors, placements
+from framework.sim.left import Left
 from framework.sim.oracle import judge
 from framework.sim.program import Program, random_shape
 from framework.sim.verdict import Verdict, Violation, together
@@ -26,6 +27,7 @@ class Options(msgspec.Struct, frozen=True):
 
     shape: dict[str, object] = {}  # fields of program.Shape
     faults: Level = "links"
+    left: tuple[str, ...] | None = None  # of the world that the seed has drawn (framework.sim.left); None: all
 
 
 class Run(msgspec.Struct):
@@ -81,18 +83,23 @@ def _punctual(faults: Faults) -> Faults:
     )
 
 
-def build(seed: int, options: Options | None = None) -> World:
-    """The world of a seed, not yet run."""
+def build(seed: int, options: Options | None = None, left: Left | None = None) -> World:
+    """The world of a seed, not yet run. ``left``: instead of what the options say is left of it."""
     options = options or Options()
+    left = left or Left(options.left)
     text = str(seed)
-    program = Program(text, random_shape(text, options.shape, options.faults in ("group", "all", "wiped")))
-    world = World(text, program.nodes, placements(program), random_faults(text, options.faults))
+    program = Program(text, random_shape(text, options.shape, options.faults in ("group", "all", "wiped")), left)
+    world = World(text, program.nodes, placements(program), random_faults(text, options.faults), left)
     Actors(world, program)
     return world
 
 
 def run(seed: int, options: Options | None = None) -> Run:
-    world = build(seed, options)
+    return judged(seed, build(seed, options))
+
+
+def judged(seed: int, world: World) -> Run:
+    """Run this world to its end."""
     drained = world.run()
     verdict = judge(world.traces(), no_stop=NO_STOP if world.faults.punctual else None)
     for traces in world.earlier:

@@ -22,6 +22,7 @@ class Runner:
         self.done = done
         self.next = 0
         self.number = 1  # of the next call
+        self.skipped = 0  # of so many acts the numbers before them are skipped; one may come to its turn twice
         self.later: list[tuple[int, Act]] = []  # asynchronous calls to be collected at the end
         self.waits_for: int | None = None
         self.gone = False  # with its node
@@ -46,6 +47,9 @@ class Runner:
             self.go()
             return
         act = self.acts[self.next]
+        if self.next >= self.skipped:
+            self.skipped = self.next + 1
+            self.number += act.skips
         self.next += 1
         if not self.ready(act):
             return
@@ -173,7 +177,7 @@ class Transactions:
 
     def _begin(self, act: Act) -> None:
         client = self._client
-        number = self._numbers[act.tran] = client.number
+        number = self._numbers[act.tran] = client.number - act.led
         client.number += 1
         node = client.world.nodes[client.home]
         if not node.serves:

@@ -32,27 +32,30 @@ class Upheaval:
         self._strikes = 0  # so many blackouts come when a transaction has just been decided
         self._striking = self._chance("strikes")
         faults = world.faults
-        names = list(world.nodes)
+        names = world.drawn
         if len(names) < 2:
             return
         self._each("crash", faults.crashes, self._crash)
         for i in range(faults.blackouts):
             chance = self._chance("blackout", i)
-            world.at(chance.uniform(20.0, world.horizon * 0.7), partial(self._blackout, chance))
+            self._at(f"blackout {i}", chance.uniform(20.0, world.horizon * 0.7), partial(self._blackout, chance))
         for i in range(faults.wipes):
             chance = self._chance("wipe", i)
-            world.at(chance.uniform(20.0, world.horizon * 0.7), partial(self._wipe, chance))
+            self._at(f"wipe {i}", chance.uniform(20.0, world.horizon * 0.7), partial(self._wipe, chance))
         self._strikes = 2 if faults.members else 0
         self._each("leave", faults.leaves, self._leave)
         self._each("evict", faults.evicts, self._evict)
         for i in range(faults.partitions):
-            self._partition(names, self._chance("partition", i))
+            self._partition(f"partition {i}", names, self._chance("partition", i))
         for i in range(faults.freezes):
             chance = self._chance("freeze", i)
-            world.pause(chance.choice(names), *self._window(chance, 80.0, 400.0))
+            name = chance.choice(names)
+            start, end = self._window(chance, 80.0, 400.0)
+            if world.happens(f"freeze {i}", name):
+                world.pause(name, start, end)
         for i in range(faults.lags):
-            self._lag(names, self._chance("lag", i))
-        for name in names:
+            self._lag(f"lag {i}", names, self._chance("lag", i))
+        for name in world.nodes:
             if name not in world.directory.view.members:
                 self._start_at(world.nodes[name], self._chance("late", name).uniform(5.0, world.horizon / 2))
         if faults.members:
@@ -69,7 +72,11 @@ class Upheaval:
             when = chance.uniform(5.0, self.world.horizon * 0.7)
             if self.world.faults.havoc:
                 when = middle + chance.uniform(0.0, 60.0)
-            self.world.at(when, partial(do, chance))
+            self._at(f"{what} {i}", when, partial(do, chance))
+
+    def _at(self, fault: str, when: float, do: Callable[[], None]) -> None:
+        if self.world.left.has(f"fault {fault}", f"at {when:.0f}"):
+            self.world.at(when, do)
 
     def _window(self, chance: Random, least: float, most: float) -> tuple[float, float]:
         start = chance.uniform(5.0, self.world.horizon * 0.7)
@@ -77,22 +84,27 @@ class Upheaval:
 
     # the network
 
-    def _partition(self, names: list[Node], chance: Random) -> None:
+    def _partition(self, fault: str, names: list[Node], chance: Random) -> None:
         """Two sides, also of equal size, that do not reach each other for a while."""
         side = sorted(chance.sample(names, chance.randint(1, len(names) - 1)))
         rest = [n for n in names if n not in side]
         start, end = self._window(chance, 40.0, 500.0)
+        side, rest = ([n for n in half if n in self.world.nodes] for half in (side, rest))
+        if not side or not rest or not self.world.happens(fault):
+            return
         for a in side:
             for b in rest:
                 self.world.sever(a, b, start, end)
         self.world.story.append((start, end, f"{', '.join(side)} cut from {', '.join(rest)}"))
 
-    def _lag(self, names: list[Node], chance: Random) -> None:
+    def _lag(self, fault: str, names: list[Node], chance: Random) -> None:
         """Everything from a node is so late that others think it is dead."""
         a = chance.choice(names)
         start, end = self._window(chance, 40.0, 300.0)
         extra = chance.uniform(80.0, 300.0)
-        for b in names:
+        if not self.world.happens(fault, a):
+            return
+        for b in self.world.nodes:
             if a != b:
                 self.world.wrap(a, b, lambda wire: Slow(wire, start, end, extra))
         self.world.story.append((start, end + extra, f"frames from {a} are very late"))
@@ -152,7 +164,11 @@ class Upheaval:
         """A node that has to remember it has heard of an outcome: that is the moment for a crash of all."""
         if self._strikes and self._striking.random() < 0.1:
             self._strikes -= 1
-            self.world.after(self._striking.uniform(0.0, 15.0), partial(self._blackout, self._striking))
+            self._at(
+                f"strike {self._strikes}",
+                self.world.now + self._striking.uniform(0.0, 15.0),
+                partial(self._blackout, self._striking),
+            )
 
     def _start_at(self, node: SimNode, when: float) -> None:
         starts = node.starts

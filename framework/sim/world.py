@@ -17,6 +17,7 @@ from framework.com.link import Timing
 from framework.com.view import Directory, Placement, View
 from framework.ids import Node
 from framework.sim.faults import Cut, Delay, Duplication, Fifo, Loss, Slow, Wire
+from framework.sim.left import Left
 from framework.sim.node import SimNode
 from framework.sim.performer import Performer
 from framework.sim.transfer import Transfers
@@ -68,17 +69,28 @@ NO_FAULTS = Faults()
 
 
 class World:
-    def __init__(self, seed: str, nodes: list[str], placements: list[Placement], faults: Faults = NO_FAULTS) -> None:
+    def __init__(
+        self,
+        seed: str,
+        nodes: list[str],
+        placements: list[Placement],
+        faults: Faults = NO_FAULTS,
+        left: Left | None = None,
+    ) -> None:
+        """``left``: what is left of ``nodes`` and ``faults``; of the placements, only those that are left are given."""
         self.seed = seed
         self.now = 0.0
-        self.faults = faults
+        self.left = left = left or Left()
+        self.faults = faults = _left_of(faults, left)
         self.performer: Performer
         self.batching = Random(f"{seed}/batching")
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
-        every = tuple(Node(n) for n in nodes)
+        self.drawn = [Node(n) for n in nodes]  # also those that are not left
+        every = tuple([n for n in self.drawn if left.has(f"node {n}")])
         formation = Random(f"{seed}/formation").randbytes(16)
-        view = View(1, every[: max(1, len(every) - faults.late)], formation=formation)
+        late = sum(left.has(f"fault late {i}") for i in range(faults.late))
+        view = View(1, every[: max(1, len(every) - late)], formation=formation)
         self.directory = Directory(view, placements, every)
         self.timing = WATCHFUL if faults.members else TIMING
         self.nodes = {n: SimNode(self, n) for n in every}
@@ -113,18 +125,30 @@ class World:
                 if a != b:
                     self._wires[(a, b)] = self._wire(a, b)
         chance = Random(f"{self.seed}/cuts")
-        for _ in range(self.faults.cuts if len(names) > 1 else 0):
-            a, b = chance.sample(names, 2)
-            self.cut(a, b, *self._window(chance, 250.0))
-        for _ in range(self.faults.slow if len(names) > 1 else 0):
-            a = chance.choice(names)
+        drawn = self.drawn
+        for i in range(self.faults.cuts if len(drawn) > 1 else 0):
+            a, b = chance.sample(drawn, 2)
+            start, end = self._window(chance, 250.0)
+            if self.happens(f"cut {i}", a, b):
+                self.cut(a, b, start, end)
+        for i in range(self.faults.slow if len(drawn) > 1 else 0):
+            a = chance.choice(drawn)
             start, end = self._window(chance, 200.0)
+            if not self.happens(f"slow {i}", a):
+                continue
             for b in names:
                 if a != b:
                     self.wrap(a, b, partial(Slow, start=start, end=end, extra=80.0))
             self.story.append((start, end, f"frames from {a} are late"))
-        for _ in range(self.faults.pauses):
-            self.pause(chance.choice(names), *self._window(chance, 120.0))
+        for i in range(self.faults.pauses):
+            a = chance.choice(drawn)
+            start, end = self._window(chance, 120.0)
+            if self.happens(f"pause {i}", a):
+                self.pause(a, start, end)
+
+    def happens(self, fault: str, *nodes: Node) -> bool:
+        """Is this fault left, and all that it happens to?"""
+        return all(n in self.nodes for n in nodes) and self.left.has(f"fault {fault}", " ".join(nodes))
 
     def pause(self, node: Node, start: float, end: float) -> None:
         def stand() -> None:
@@ -245,3 +269,10 @@ class World:
     def traces(self) -> list[Trace]:
         """One for each life of each node, of the group that there is now."""
         return [trace for node in self.nodes.values() for trace in node.traces]
+
+
+def _left_of(faults: Faults, left: Left) -> Faults:
+    """Without what wires do to every frame, and without havoc, if that is not left."""
+    nothing = {"loss": 0.0, "duplication": 0.0, "reorder": False, "havoc": False}
+    gone = [name for name in nothing if getattr(faults, name) and not left.has(f"fault {name}")]
+    return msgspec.structs.replace(faults, **{name: nothing[name] for name in gone})

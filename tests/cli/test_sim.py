@@ -15,6 +15,7 @@ from framework.sim import batch
 from framework.sim.run import run as run_seed
 from framework.sim.verdict import Violation
 from tests.cli.run_obo import COMMAND, obo, surroundings
+from tests.sim.tran_mutants import TRAN_MUTANTS
 
 FIELDS = ["seed", "requests", "delivered", "fast", "slow", "ordered", "duplicates", "violations"]
 SMALL = ("--nodes", "3", "--objects", "2", "--clients", "2", "--calls", "2")
@@ -233,3 +234,39 @@ def test_show_draws_the_run_and_svg_writes_it(tmp_path):
     assert "c1/1" in done.stdout
     assert "c2/1" not in done.stdout
     assert (tmp_path / "7.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_a_failing_world_is_shrunk_and_replayed(tmp_path):
+    file = tmp_path / "small.json"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(*TRAN_MUTANTS["what is held keeps nobody out"])
+        shrunk = CliRunner().invoke(app, ["sim", "--seed", "0", "--transactions", "--shrink", "--save", str(file)])
+        assert shrunk.exit_code == 1
+        assert shrunk.stdout.startswith("seed 0: A4: ")
+        assert shrunk.stdout.endswith(f"  replay: obo sim --replay {file}\n")
+        done = CliRunner().invoke(app, ["sim", "--replay", str(file)])
+        assert done.exit_code == 1
+        assert done.stdout.splitlines()[0] == shrunk.stdout.splitlines()[0]
+        assert f"  replay: obo sim --replay {file}\n" in done.stdout
+        assert "the same trace as when the file was written" in done.stdout
+    mended = CliRunner().invoke(app, ["sim", "--replay", str(file)])
+    assert mended.exit_code == 0
+    assert "another trace than when the file was written, with A4: " in mended.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--seed", "7", "--shrink"], "seed 7 is clean"),
+        (["--seeds", "0:9", "--shrink"], "--seed N"),
+        (["--seed", "7", "--save", "7.json"], "add --shrink"),
+        (["--replay", "nowhere.json"], "No such file"),
+        (["--replay", "nowhere.json", "--transactions"], "holds a whole world"),
+        (["--replay", "nowhere.json", "--seed", "7"], "holds a whole world"),
+    ],
+)
+def test_mistakes_of_shrinking_and_replaying_are_told(words, text):
+    done = obo("sim", *words)
+    assert done.returncode == 2
+    assert text in done.stderr
+    assert done.stderr.count("\n") == 1
