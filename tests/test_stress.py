@@ -10,6 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+pytestmark = pytest.mark.full  # each test runs pytest with several workers
+
 ROOT = Path(__file__).parent.parent
 
 FLAKY = """

@@ -1,5 +1,6 @@
-"""What ``obo sql check`` waits for."""
+"""``obo sql check``: what it waits for, and what differs, on nodes of its own: a replica without a table stays so."""
 
+import json
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ import typer
 
 from framework.cli import sql_check, sql_replicas
 from objects.sql.client import Digests
+from tests.cli.conftest import only_at
 
 STEADY = {"state": "steady", "why": ""}
 NODES = {
@@ -37,3 +39,18 @@ def test_it_says_which_replica_it_waits_for(monkeypatch, capsys):
         sql_check.run()
     assert ended.value.exit_code == 1
     assert said == ["db@n3 waits for a state: the comparison waits for it\n"]
+
+
+def test_check(db, obo_sql):
+    db.execute("CREATE TABLE a(x)")
+    db.execute("CREATE TABLE b(x)")
+    code, out, said = obo_sql("check")
+    assert (code, said) == (0, "") and out.count("2 tables, digest") == 3
+    only_at(db.orb, "db@n2", "INSERT INTO b VALUES (1)")
+    code, out, said = obo_sql("check")
+    assert code == 1 and said == "obo: error: table b differs at db@n2: the rows are not the same\n"
+    only_at(db.orb, "db@n3", "DROP TABLE a")
+    code, out, said = obo_sql("check", "--json")
+    assert code == 1 and "table a differs at db@n3: db@n3 has no such table" in said
+    assert set(json.loads(out)["differing"]) == {"a", "b"}
+    assert "they differ in a, b" in obo_sql(".replicas")[1]

@@ -10,7 +10,6 @@ import pytest
 
 from framework.cli import sql_backup, sql_import
 from framework.cli.sql_file import from_json, to_json
-from tests.cli.conftest import only_at
 
 # import
 
@@ -241,21 +240,3 @@ def test_values_in_a_file():
     for value in values:
         found = from_json(json.loads(json.dumps(to_json(value))))
         assert found == value and type(found) is type(value)
-
-
-# check
-
-
-def test_check(db, obo_sql):
-    db.execute("CREATE TABLE a(x)")
-    db.execute("CREATE TABLE b(x)")
-    code, out, said = obo_sql("check")
-    assert (code, said) == (0, "") and out.count("2 tables, digest") == 3
-    only_at(db.orb, "db@n2", "INSERT INTO b VALUES (1)")
-    code, out, said = obo_sql("check")
-    assert code == 1 and said == "obo: error: table b differs at db@n2: the rows are not the same\n"
-    only_at(db.orb, "db@n3", "DROP TABLE a")
-    code, out, said = obo_sql("check", "--json")
-    assert code == 1 and "table a differs at db@n3: db@n3 has no such table" in said
-    assert set(json.loads(out)["differing"]) == {"a", "b"}
-    assert "they differ in a, b" in obo_sql(".replicas")[1]
