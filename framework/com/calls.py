@@ -56,7 +56,7 @@ class Calls:
         self._asked.check(event, caller)
         asked = event  # a call that waits goes to those that are there when it leaves
         if self.com.view > 1 or len(self.com.lives.view.members) < len(self.com.directory.nodes):
-            event = present(self.com, event, caller.version if caller and caller.copies > 1 else None)
+            event = present(self.com, event, caller.version if caller and caller.copies > 1 else None, caller)
         if caller is None:
             assert isinstance(event.caller, str)
             if event.caller in self.backlog.lines or self.backlog.congested(event):

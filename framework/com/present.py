@@ -16,7 +16,8 @@ to this call, and may have ended without it. A call back on account of the one m
 here, before requests that wait for it, and have an ordinary place there, behind them (PROTOCOL §5; A3).
 
 What is sent to several destinations goes to all replicas of an object, or only to those that have a state: else the
-state that the others will get may already have what comes after it.
+state that the others will get may already have what comes after it. A call back goes wherever its ancestor went: a
+state has both of them, or none, because it is given when nothing runs and nothing is held.
 """
 
 from typing import TYPE_CHECKING
@@ -33,12 +34,14 @@ if TYPE_CHECKING:
     from framework.com.core import Com
 
 
-def present(com: "Com", event: Submit, since: int | None = None) -> Submit:
+def present(com: "Com", event: Submit, since: int | None = None, caller: Caller | None = None) -> Submit:
     """The same call, to those replicas that are in the view. Unavailable if they are too few. ``since``: the view from
     which on other replicas may have made the same call."""
+    waits = caller is not None and event.kind != "oneway" and not event.independent
+    line = [a.object for a in caller.chain] if caller is not None and waits else []
     nested = not isinstance(event.caller, str) and event.kind != "oneway"
     many = sum(len(part.replicas) for part in event.parts) > 1
-    parts = tuple([_there(com, part, many) for part in event.parts])
+    parts = tuple([_there(com, part, many and part.object not in line) for part in event.parts])
     receipt = event.receipt
     least = receipt.r if receipt is not None and receipt.way == "quorum" and not nested else 1
     for part, asked in zip(parts, event.parts, strict=True):

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framework.com.caller import Call
+from framework.com.caller import Call, Caller
 from framework.com.core import Com
 from framework.com.events import Outgoing, Submit
 from framework.com.limits import Limits
-from framework.com.messages import Dest, Response
+from framework.com.messages import Ancestor, Dest, Response
 from framework.com.present import present
 from framework.com.receipt import CREC, DREC, Receipt, quorum, srec
 from framework.com.telling import Sent
 from framework.com.view import Directory, Placement, View
 from framework.errors import Unavailable
 from framework.footprint import Footprint, Relation
-from framework.ids import GroupId, Node, ObjectName, Replica, Sid, node_of
+from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid, node_of
 from tests.paper.stage import Stage
 
 NODES = tuple(Node(f"n{i}") for i in range(1, 5))
@@ -252,6 +252,25 @@ def test_to_all_or_to_those_that_have_a_state() -> None:
     assert goes_to(here, submit(CREC, f=F[2:])) == (F[2],)
     with pytest.raises(Unavailable, match="f@n3 cannot be reached, or has no state yet"):
         present(here, submit(srec(F[2]), f=F[1:]))
+
+
+class CalledByF(Caller):
+    """An instance of g that an instance of f waits for."""
+
+    @property
+    def chain(self) -> tuple[Ancestor, ...]:
+        return (Ancestor(ObjectName("f"), 1, F[1:]),)
+
+
+def test_a_call_back_goes_wherever_its_ancestor_went() -> None:
+    """f@n3 waits for its state, and will perform the instance of f that is called back. If the call did not go there,
+    it would perform that instance without it, and its state would differ."""
+    here = com((N1, N2, N3), (F[2],))
+    caller = CalledByF(Sid(7, G[0]), Sid(7, G[0]), "", Invocation("c", (1, 1)))
+    back = submit(CREC, nested=True, f=F[1:])
+    assert present(here, back, caller=caller).parts[0].replicas == F[1:]
+    independent = msgspec.structs.replace(back, independent=True)
+    assert present(here, independent, caller=caller).parts[0].replicas == (F[1],)
 
 
 # what other replicas of the caller may have been told
