@@ -128,8 +128,20 @@ def _unraisable(told: "sys.UnraisableHookArgs") -> None:
     """A KeyboardInterrupt in a ``__del__``, for example, goes no further: Python would print it and go on. So it comes
     again, a moment later."""
     if issubclass(told.exc_type, KeyboardInterrupt):
-        again = threading.Timer(_AGAIN, os.kill, (os.getpid(), signal.SIGINT))
-        again.daemon = True
-        again.start()
+        threading.Thread(target=_again, daemon=True).start()
     else:
         sys.__unraisablehook__(told)
+
+
+def _again() -> None:
+    """Press Ctrl-C when the main thread has left ``_unraisable``: Python drops what is raised in there, too."""
+    import time
+
+    inside = True
+    while inside:
+        time.sleep(_AGAIN)
+        frame = sys._current_frames().get(threading.main_thread().ident or 0)
+        while frame is not None and frame.f_code is not _unraisable.__code__:
+            frame = frame.f_back
+        inside = frame is not None
+    os.kill(os.getpid(), signal.SIGINT)

@@ -2,6 +2,7 @@
 of pytest-xdist runs: else each worker would start a session."""
 
 import shutil
+import signal
 
 import pytest
 
@@ -10,7 +11,9 @@ import pytest
 def spark(tmp_path_factory):
     from framework.analytics.session import SMALL, start
 
+    before = signal.getsignal(signal.SIGINT)
     session = start("local[2]", "1g", tmp_path_factory.mktemp("spark"), SMALL | {"spark.default.parallelism": "2"})
+    signal.signal(signal.SIGINT, before)  # Spark's own would stay with the worker and all its other tests
     yield session
     session.stop()
 
