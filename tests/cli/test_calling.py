@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+from itertools import islice
 
 import pytest
 from rich.console import Console
@@ -140,8 +141,8 @@ def test_status_again_and_again_until_interrupted(node):
     command = [*COMMAND, "status", "--json", "--watch", "0.1", "--at", node.at("n1")]
     asked = subprocess.Popen(command, env=surroundings(), stdout=subprocess.PIPE, encoding="utf-8")
     try:
-        clocks = [json.loads(asked.stdout.readline())["node"] for _ in range(3)]
-        assert clocks == ["n1"] * 3
+        looks = (json.loads(line) for line in asked.stdout)  # a node that is too busy for a moment is told as an error
+        assert [look["node"] for look in islice((look for look in looks if "node" in look), 3)] == ["n1"] * 3
         asked.send_signal(signal.SIGINT)
         asked.communicate(timeout=30)
         assert asked.returncode == 0

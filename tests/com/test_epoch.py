@@ -145,3 +145,28 @@ def test_an_epoch_that_lasts_remembers_only_what_is_under_way() -> None:
         known.ranges(there, Node("n1")).add(n)
         assert len(epoch._agreed) <= OFTEN
     assert epoch.cid == Sid(1, AT)
+
+
+def test_a_request_stands_for_those_that_it_conflicts_with_and_for_no_others() -> None:
+    """At the other replicas a request that was agreed waits for earlier ones that conflict with it. So a context that
+    names it need not name them, but has to name all others."""
+    relation, there = Relation([("a", "a"), ("b", "b"), ("a", "c"), ("b", "c"), ("c", "c")]), Replica("f@n2")
+    for method, left in (("b", {1, 3}), ("a", {3})):
+        epoch = Epoch(Known())
+        for n, name in enumerate(("a", "c", method, "c"), 1):
+            places, meets = relation.slots(Footprint(name))
+            epoch.enter(Sid(n, AT), places, meets, joins=False)
+            if name == "c":
+                epoch.commit(places)
+            else:
+                marks: WireContext = ((there, ((Node("n1"), n),)),)
+                agreed = Agreed(places, meets, Stamp(n, GroupId(n, AT, 0)), marks)
+                epoch.commit(places, (marks,), agreed)
+        assert {n for _, n in dict(epoch.base_wire)[there]} == left
+
+
+def test_a_request_does_not_stand_for_a_later_one() -> None:
+    """They may end in another order than that of their stamps, if a call back came in between."""
+    places, meets = Relation([("a", "a")]).slots(Footprint("a"))
+    one, two = (Agreed(places, meets, Stamp(n, GroupId(n, AT, 0)), ()) for n in (1, 2))
+    assert two.follows(one) and not one.follows(two)

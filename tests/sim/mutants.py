@@ -12,7 +12,7 @@ from framework.com.calls import Calls
 from framework.com.context import Context
 from framework.com.core import Com
 from framework.com.entry import LOWEST
-from framework.com.epoch import Agreed, Epoch
+from framework.com.epoch import Epoch
 from framework.com.host import Host, Instance
 from framework.com.link import Link
 from framework.com.order import Order
@@ -158,7 +158,6 @@ MUTANTS: dict[str, Mutant] = {
     "commit leaves nothing": (Epoch, "commit", _commit_without_context),
     "a new epoch forgets the one before": (Epoch, "_open", _base_is_lost),
     "no carry-over of running instances": (Epoch, "_carry", _none),
-    "a request stands for all that was agreed before": (Agreed, "follows", _at_once),
     "conflict opens no epoch": (Epoch, "_clashes", _never),
     "settled before its predecessors": (Order, "_settleable", _at_once),
     "a response always proves delivery": (Order, "is_settled", _at_once),
@@ -181,10 +180,6 @@ FOCUS: dict[str, dict[str, object]] = {
     "maxima instead of sets in contexts": {"oneway": 0.5, "later": 0.3, "conflict": 0.5, "ucast": 0.3, "calls": 12},
     "settled before its predecessors": {
         "repeat": 0.9, "oneway": 0.5, "later": 0.3, "conflict": 0.5, "back": 0.6, "wide": 0.7, "clients": 5,
-    },
-    "a request stands for all that was agreed before": {
-        "ucast": 0.4, "oneway": 0.2, "conflict": 0.3, "objects": 3, "levels": 2, "wide": 0.8, "calls": 12, "clients": 6,
-        "keys": 0, "cancel": 0.0,
     },
     "a response always proves delivery": {"back": 0.8, "wide": 0.6, "conflict": 0.5, "oneway": 0.4, "cancel": 0.0},
     "joins at any point of its ancestor": {"back": 0.8, "wide": 0.6, "conflict": 0.5},
