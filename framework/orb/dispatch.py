@@ -17,7 +17,7 @@ from framework.orb.backed.resident import BackedResident
 from framework.orb.backed.writing import Writing
 from framework.orb.durable.entries import Entry
 from framework.orb.messages import open_envelope
-from framework.orb.outcome import failure
+from framework.orb.outcome import CANCELLED, failure
 from framework.orb.own import METHODS
 from framework.orb.performance import Instance, Resident
 from framework.orb.reading import Reading
@@ -83,7 +83,7 @@ class Dispatch:
             return
         try:
             if effect.cancelled:
-                raise Aborted("cancelled before it was performed")
+                raise Aborted(CANCELLED)
             method = self._stage.naming.method(object_of(at), effect.footprint.method)
             if effect.request.riders:
                 self._start(effect, self._convoy(effect, method))

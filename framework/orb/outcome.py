@@ -15,6 +15,7 @@ from framework.ids import Replica, object_of
 
 #: Frames of a remote traceback that travel: enough to find the line, not enough to fill a log.
 DEEPEST = 20
+CANCELLED = "cancelled before it was performed"  # its transaction was aborted, or its caller does not wait
 
 
 class Outcome(NamedTuple):
@@ -88,6 +89,11 @@ class Reply:
     @property
     def ok(self) -> bool:
         return self._response.status == "ok"
+
+    @property
+    def cancelled(self) -> bool:
+        """Return whether its replica did not perform the call, because another one had failed and it was told so."""
+        return not self.ok and CANCELLED in str(self.error)
 
     @property
     def value(self) -> Any:

@@ -156,8 +156,9 @@ class Tally:
 
 
 def judged(r: int, requests: Sequence[Request], replies: Sequence[Reply]) -> list[Success]:
-    """All replicas of an object say the same; if one does not, because it is being aborted, that one counts."""
-    told = {reply.object: reply for reply in sorted(replies, key=lambda reply: not reply.ok)}
+    """All replicas of an object say the same; if one does not, because it is being aborted, that one counts. Of those
+    that do not, one that says why counts, and not one that did not come to its turn because of that."""
+    told = {reply.object: reply for reply in sorted(replies, key=lambda reply: (not reply.ok, not reply.cancelled))}
     found = Tally(r, len(requests))
     for request in requests:
         reply = told[request.object]

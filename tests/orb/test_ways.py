@@ -6,9 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from framework.errors import BadRequest, RemoteError
+from framework.com.events import Response
+from framework.errors import Aborted, BadRequest, Outdated, RemoteError
+from framework.ids import Replica
 from framework.orb.client import connect
+from framework.orb.outcome import CANCELLED, Reply, failure
+from framework.orb.proxy import Request
 from framework.orb.racing import Race
+from framework.orb.ways import judged
 from tests.orb import booking
 from tests.orb.cluster import cluster
 from tests.orb.test_transactions import rows
@@ -250,3 +255,17 @@ def test_what_cannot_be_meant_is_refused(play):
             await orb.object("chooser").choose("distributed", "k", 1, 2)
 
     play(act)
+
+
+def test_a_replica_that_says_why_is_heard_before_one_that_did_not_come_to_its_turn():
+    """It had heard of the abort before it began. Its word came last, and hid what had to be judged again."""
+    ask = Request("db", "put", None, (), {})
+
+    def reply(at, error):
+        return Reply(Response(Replica(at), "error", failure(error)), None)
+
+    why, late = reply("db@n1", Outdated("the schema has changed")), reply("db@n3", Aborted(CANCELLED))
+    assert late.cancelled and not why.cancelled
+    for replies in ([why, late], [late, why]):
+        with pytest.raises(Outdated):
+            judged(1, [ask], replies)
