@@ -1,9 +1,11 @@
 """Database keeps the contract of framework/declare/backed.py."""
 
+import sqlite3
+
 import pytest
 
 from framework import BadRequest, Broken, Outdated
-from objects.sql import Database, DataError, IntegrityError, ProgrammingError, postgres_connect
+from objects.sql import Database, DataError, IntegrityError, ProgrammingError, postgres_connect, sqlite_connect
 
 TABLE = "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT UNIQUE)"
 
@@ -71,6 +73,7 @@ def test_a_call_that_raises_takes_back_itself_alone(table):
     assert table.ask("SELECT id FROM t ORDER BY id") == [(1,), (10,)]
 
 
+LONG = 1 << 16  # bytes that a value may have in the test below, instead of 256 MiB
 HALVES = {
     "INSERT OR IGNORE INTO k VALUES (1, 'a'), ('x', 'b')": (),
     "REPLACE INTO k VALUES (1, 'a'), ('x', 'b')": (),
@@ -81,15 +84,17 @@ HALVES = {
     "UPDATE OR REPLACE k SET id = CASE id WHEN 7 THEN 9 ELSE 'x' END": (),
     "INSERT OR IGNORE INTO s VALUES (1, 1), (2, 'b')": (),
     "UPDATE OR IGNORE s SET v = CASE id WHEN 7 THEN 9 ELSE 'x' END": (),
-    "INSERT INTO h VALUES ('a', 1), (? || ?, 2)": ("x" * (1 << 27), "y" * (1 << 27) + "z"),
-    "INSERT INTO h VALUES ('a', 1), (?, ?)": ("x" * (1 << 27), "y" * (1 << 27)),
-    "INSERT INTO h VALUES ('a', 1) RETURNING v || ?": ("x" * (1 << 28),),
-    "UPDATE h SET v = CASE v WHEN 'o' THEN 'p' ELSE v || ? END": ("x" * (1 << 28),),
+    "INSERT INTO h VALUES ('a', 1), (? || ?, 2)": ("x" * (LONG // 2), "y" * (LONG // 2) + "z"),
+    "INSERT INTO h VALUES ('a', 1), (?, ?)": ("x" * (LONG // 2), "y" * (LONG // 2)),
+    "INSERT INTO h VALUES ('a', 1) RETURNING v || ?": ("x" * LONG,),
+    "UPDATE h SET v = CASE v WHEN 'o' THEN 'p' ELSE v || ? END": ("x" * LONG,),
 }
 
 
 @pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
-def test_sqlite_does_not_leave_half_of_a_statement_that_fails(db):
+def test_sqlite_does_not_leave_half_of_a_statement_that_fails(make, monkeypatch):
+    monkeypatch.setitem(sqlite_connect._LIMITS, sqlite3.SQLITE_LIMIT_LENGTH, LONG)
+    db = make()
     db.do("CREATE TABLE k (id INTEGER PRIMARY KEY, v)")
     db.do("CREATE TABLE s (id INTEGER PRIMARY KEY, v INTEGER) STRICT")
     db.do("CREATE TABLE h (v, w)")

@@ -5,7 +5,9 @@ import pytest
 from tests.objects.sql.footprint.world_postgres import connected
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # other modules of the session kill the server, and start it again
 def postgres(postgres_servers):
-    with connected(postgres_servers["n1"].create("footprints")) as connection:
+    server = postgres_servers["n1"]
+    with connected(server.create("footprints")) as connection:
         yield connection
+    server.drop("footprints")
