@@ -41,11 +41,11 @@ setup: $(CORE)   ## make .venv with the core, which brings the command obo
 demo: $(CORE)    ## a bank on three nodes: clients move money, a node is killed and comes back
 	$(BIN)/obo demo
 
-test: $(READY)   ## the tests that each change must pass
-	$(BIN)/python -m pytest -n auto --dist loadscope -m 'not full' tests
+test: $(READY)   ## the tests that each change must pass, with make check
+	$(BIN)/python -m pytest -n auto --dist loadscope --no-loadscope-reorder -m 'not full' --ignore tests/test_architecture.py tests
 
 test-all: $(READY)  ## every test, also soaks and all mutants: before a release
-	$(BIN)/python -m pytest -n auto --dist loadscope tests
+	$(BIN)/python -m pytest -n auto --dist loadscope --no-loadscope-reorder tests
 
 test-stress: $(READY)  ## the tests with real processes, dense, to find flakes: ROUNDS=3 MINUTES=.. COPIES=1 SEED=.. TESTS="paths, -k expression"
 	$(BIN)/python -m tests.stress --rounds $(or $(ROUNDS),3) --minutes $(or $(MINUTES),0) --copies $(or $(COPIES),1) \

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from framework.footprint import INTENDS_READ, INTENDS_WRITE, READ, WRITE, Footprint, Mode, Relation
+from tests.tiers import examples
 
 METHODS = ("a", "b", "c", "bare", "all")  # also names that resemble the slots of the index
 pairs = st.lists(st.tuples(st.sampled_from(METHODS), st.sampled_from(METHODS)), max_size=8)
@@ -19,7 +20,7 @@ footprints = st.builds(
     st.booleans(),
 )
 plain = footprints.filter(lambda f: f.keys is None or {m for _, m in f.keys} <= {READ, WRITE})
-quick = settings(derandomize=True, deadline=None, max_examples=300)
+quick = settings(derandomize=True, deadline=None, max_examples=examples(75, 300))
 
 
 def naive(declared: list[tuple[str, str]], f: Footprint, g: Footprint) -> bool:

@@ -28,6 +28,7 @@ class AgentAlone(Agent):
         pass
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("cls", [AgentAlone if cls is Agent else cls for cls in EVERY])
 def test_the_declaration_is_true_and_tight(cls):
     assert check_conflicts(cls, without=("inquire",) if cls is AgentAlone else ()).hints == ()

@@ -23,8 +23,9 @@ from framework.errors import BadTrace
 from framework.footprint import Footprint
 from framework.sim.run import run
 from framework.trace.record import Happening, Record
+from tests.tiers import examples
 
-quick = settings(derandomize=True, deadline=None, max_examples=150)
+quick = settings(derandomize=True, deadline=None, max_examples=examples(37, 150))
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 longs = st.integers(-(2**63), 2**63 - 1)

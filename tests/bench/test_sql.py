@@ -38,6 +38,7 @@ LEVELS = {"any", "session", "linearizable", "majority"}
 # the whole command
 
 
+@pytest.mark.full
 def test_a_short_run_writes_what_it_measured(tmp_path: Path) -> None:
     file = tmp_path / "sql.json"
     run = obo("bench", "sql", "--quick", "--rounds", 1, "--seconds", 0.1, "--json", file)

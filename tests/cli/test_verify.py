@@ -21,6 +21,7 @@ from framework.trace.check import load
 from framework.trace.files import file_name, write
 from tests.cli.run_obo import obo
 from tests.sim.hand import Hand
+from tests.tiers import examples
 
 NOTHING = Look(False, None, Cut())
 SHAPE = Options({"nodes": 3, "objects": 3, "clients": 2, "calls": 3, "repeat": 0.5})
@@ -280,7 +281,7 @@ def _field(lines, n, m, a, what):
     lines[n] = json.dumps(record).encode() + b"\n"
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30, 400), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(damages())
 @example(([("byte", 0, 0, None)], False))
 def test_whatever_is_wrong_there_is_a_verdict_or_an_error_that_names_the_place(traces, wrong):

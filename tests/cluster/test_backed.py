@@ -126,6 +126,7 @@ def test_nodes_are_killed_and_all_is_there_once(tmp_path, victims):
         c.verify(WAIT)
 
 
+@pytest.mark.full
 def test_notes_are_begun_anew_under_load(tmp_path, monkeypatch):
     monkeypatch.setattr(resident, "RECORDS", 50)
     with cluster({"shelf": Shelf}, 3, trace=tmp_path) as c:
@@ -139,6 +140,7 @@ def test_notes_are_begun_anew_under_load(tmp_path, monkeypatch):
         c.verify(WAIT)
 
 
+@pytest.mark.full
 def test_a_store_that_is_full_takes_its_node_out_and_nobody_else(tmp_path):
     pages = {"shelf": {"pages": {"n3": 20}}}
     with cluster({"shelf": Shelf}, 3, trace=tmp_path, options=pages) as c:

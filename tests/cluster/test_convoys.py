@@ -212,7 +212,7 @@ def check(c, kind, load):
 KINDS = {"memory": lambda: Lines(Book), "durable": lambda: Lines(Kept), "sqlite": Rows}
 
 
-@pytest.mark.parametrize("kind", [only_full("memory"), only_full("durable"), "sqlite"])
+@pytest.mark.parametrize("kind", [only_full("memory"), only_full("durable"), only_full("sqlite")])
 def test_a_home_and_a_replica_are_killed(tmp_path, kind):
     """Each node is the home of a client, and has a replica. One that comes back takes part in convoys again. What is on
     disk outlives all of them."""

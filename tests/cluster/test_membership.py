@@ -157,6 +157,7 @@ def test_all_nodes_are_restarted_one_after_the_other(tmp_path):
         print(f"longest pause: {load.pause():.2f} s")
 
 
+@pytest.mark.full
 def test_of_two_replicas_both_are_a_majority(tmp_path):
     """While one of them is away, calls wait, also those under way when it was lost: no error, nothing twice."""
     with cluster({"bank": Bank}, 3, processes=True, on={"bank": ["n1", "n2"]}, trace=tmp_path) as c:

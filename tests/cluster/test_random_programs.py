@@ -92,5 +92,6 @@ def test_five_nodes(tmp_path, faults):
     assert "no violation found" in done.stdout
 
 
+@pytest.mark.full
 def test_three_nodes_with_tls(tmp_path):
     whole(tmp_path, 3, THREE, cuts, 8, tls=True)

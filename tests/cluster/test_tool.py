@@ -16,6 +16,7 @@ from objects.bank import Bank
 from objects.counter import Counter
 from tests.cli.run_obo import surroundings
 from tests.cluster.things import Chancy, Shy
+from tests.tiers import only_full
 
 TIMEOUT = 60.0
 
@@ -185,7 +186,7 @@ with cluster({"journal": Journal}, 2, processes=True) as c:
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, only_full(signal.SIGINT)])
 def test_nothing_is_left_of_a_test_that_was_killed(number):
     words = [sys.executable, "-c", KEEPER]
     pipe = subprocess.PIPE

@@ -18,8 +18,9 @@ from framework.com.view import Directory, Placement, View
 from framework.errors import BadRequest, NoSuchObject
 from framework.footprint import Relation
 from framework.ids import GroupId, Node, ObjectName, Replica, object_of
+from tests.tiers import examples
 
-quick = settings(derandomize=True, deadline=None, max_examples=200)
+quick = settings(derandomize=True, deadline=None, max_examples=examples(50, 200))
 numbers = st.integers(1, 30)
 spans = st.tuples(numbers, st.integers(0, 8)).map(lambda s: (s[0], s[0] + s[1]))
 NODES = [Node("n1"), Node("n2")]

@@ -34,13 +34,14 @@ from framework.com.telling import Dropped, Landed
 from framework.errors import BadMessage
 from framework.footprint import Footprint
 from framework.ids import GroupId, Invocation, Node, ObjectName, Replica
+from tests.tiers import examples
 
 from .fingerprint import fingerprint
 from .scene import N1, N2, N3, Scene
 
 FRAMES = len(Scene().frames)
 BIG = 1 << 53
-quick = settings(derandomize=True, deadline=None, max_examples=100)
+quick = settings(derandomize=True, deadline=None, max_examples=examples(25, 100))
 
 
 def scene_before(which: int) -> Scene:
@@ -171,7 +172,7 @@ def spoil(tree: Any, path: tuple[int, ...], how: str, value: Any) -> Any:
     return tree
 
 
-@settings(quick, max_examples=300)
+@settings(quick, max_examples=examples(75, 300))
 @given(
     which=st.integers(0, FRAMES - 1),
     how=st.sampled_from(["replace", "replace", "replace", "remove", "repeat", "wrap"]),

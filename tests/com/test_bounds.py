@@ -69,6 +69,7 @@ def everything(patch: Patch) -> None:
 TIGHT: list[Callable[[Patch], None]] = [fold, log, window, queue, replies, epochs, everything]
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("tighten", TIGHT, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_small_worlds_within_tight_bounds(

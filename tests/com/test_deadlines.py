@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 
 from framework.com.deadlines import Deadlines
 from framework.ids import GroupId, Replica
+from tests.tiers import examples
 
-quick = settings(derandomize=True, deadline=None, max_examples=200)
+quick = settings(derandomize=True, deadline=None, max_examples=examples(50, 200))
 
 
 def group(n: int) -> GroupId:

@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 
 from framework.com.detect import Detector
 from framework.ids import Node
+from tests.tiers import examples
 
 N1, N2 = Node("n1"), Node("n2")
 FLOOR = 30.0
-quick = settings(derandomize=True, deadline=None, max_examples=100)
+quick = settings(derandomize=True, deadline=None, max_examples=examples(25, 100))
 
 
 def listening(*peers: Node) -> Detector:

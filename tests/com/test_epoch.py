@@ -10,6 +10,7 @@ from framework.com.epoch import OFTEN, Agreed, Epoch
 from framework.com.messages import WireContext
 from framework.footprint import READ, WRITE, Footprint, Relation
 from framework.ids import GroupId, Node, Replica, Sid, Stamp
+from tests.tiers import examples
 
 AT = Replica("f@n1")
 METHODS = ("a", "b", "c")
@@ -19,7 +20,7 @@ keys = st.none() | st.dictionaries(st.sampled_from("kl"), st.sampled_from([READ,
 )
 footprints = st.builds(Footprint, st.sampled_from(METHODS), keys)
 steps = st.lists(footprints | st.tuples(st.integers(0, 5), st.booleans()), max_size=40)
-quick = settings(derandomize=True, deadline=None, max_examples=250)
+quick = settings(derandomize=True, deadline=None, max_examples=examples(62, 250))
 
 
 class History:

@@ -19,9 +19,10 @@ from framework.com.words import Decision, Placed, Report
 from framework.footprint import Footprint, Relation
 from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid, Stamp
 from tests.com.trio import EVERYWHERE, G, W, group, nodes, request, to, write
+from tests.tiers import examples
 
 N1, N2, N3, N4 = (Node(f"n{i}") for i in range(1, 5))
-quick = settings(derandomize=True, deadline=None, max_examples=100)
+quick = settings(derandomize=True, deadline=None, max_examples=examples(25, 100))
 OUT = Decision(View(2, (N1, N3), (1, 1), (1, 1)), (N2,))  # n2 departs
 
 

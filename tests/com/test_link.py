@@ -11,10 +11,11 @@ from framework.com.messages import AnyMessage, Dest, Frame, Known, Part, Proposa
 from framework.errors import BadMessage
 from framework.footprint import Footprint
 from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid
+from tests.tiers import examples
 
 A, B = Node("a"), Node("b")
 TIMING = Timing(delta=10.0, ask_after=3.0, resend_after=20.0, window=4, batch=2, burst=3)
-quick = settings(derandomize=True, deadline=None, max_examples=150)
+quick = settings(derandomize=True, deadline=None, max_examples=examples(37, 150))
 
 
 def message(n: int) -> AnyMessage:

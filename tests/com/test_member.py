@@ -31,9 +31,10 @@ from framework.errors import BadMessage, BadRequest
 from framework.ids import Node
 from tests.com.council import FIVE, LATE, N1, N2, N3, N4, N5, Council, but, of
 from tests.com.fingerprint import fingerprint
+from tests.tiers import examples
 
 NEXT = Decision(View(2, (N1, N2, N3, N4), (1, 1, 1, 1), (1, 1, 1, 1)), (N5,))
-quick = settings(derandomize=True, deadline=None, max_examples=60)
+quick = settings(derandomize=True, deadline=None, max_examples=examples(25, 60))
 
 
 # attempts

@@ -15,6 +15,7 @@ from framework.com.messages import Ancestor, Dest, Mark, Part, Request
 from framework.com.order import START, Order
 from framework.footprint import READ, WRITE, Footprint, Relation
 from framework.ids import TRAN, GroupId, Invocation, Node, ObjectName, Replica, Sid, Stamp
+from tests.tiers import examples
 
 HERE = Replica("f@n1")
 ALL = (HERE, Replica("f@n2"), Replica("f@n3"))
@@ -23,7 +24,7 @@ pairs = st.lists(st.tuples(st.sampled_from(METHODS), st.sampled_from(METHODS)), 
 keys = st.none() | st.dictionaries(st.sampled_from("kl"), st.sampled_from([READ, WRITE]), min_size=1).map(
     lambda d: tuple(sorted(d.items()))
 )
-quick = settings(derandomize=True, deadline=None, max_examples=300)
+quick = settings(derandomize=True, deadline=None, max_examples=examples(75, 300))
 
 
 class Known:

@@ -16,11 +16,12 @@ from framework.errors import BadMessage
 from framework.footprint import Relation
 from framework.ids import Node
 from tests.paper.group_stage import GroupStage
+from tests.tiers import examples
 
 THREE = tuple(Node(f"n{i}") for i in (1, 2, 3))
 N1, N2, N3 = THREE
 TIMING = Timing(delta=10.0)
-quick = settings(derandomize=True, deadline=None, max_examples=60)
+quick = settings(derandomize=True, deadline=None, max_examples=examples(25, 60))
 
 
 def directory(*nodes: Node) -> Directory:

@@ -11,9 +11,10 @@ from framework.com.entry import LOWEST, Entry
 from framework.com.past import Past
 from framework.footprint import WRITE, Footprint, Relation
 from framework.ids import GroupId, Node, Replica, Stamp
+from tests.tiers import examples
 
 RELATION = Relation([("a", "a"), ("a", "b")])
-quick = settings(derandomize=True, deadline=None, max_examples=150)
+quick = settings(derandomize=True, deadline=None, max_examples=examples(37, 150))
 calls = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("klmn"), st.integers(1, 50)), max_size=40)
 
 

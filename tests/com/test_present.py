@@ -21,13 +21,14 @@ from framework.errors import Unavailable
 from framework.footprint import Footprint, Relation
 from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid, node_of
 from tests.paper.stage import Stage
+from tests.tiers import examples
 
 NODES = tuple(Node(f"n{i}") for i in range(1, 5))
 N1, N2, N3, N4 = NODES
 F = tuple(Replica(f"f@{n}") for n in NODES[:3])
 G = tuple(Replica(f"g@{n}") for n in NODES[2:])
 GROUP = GroupId(5, Replica("tran@n1"), 1)
-quick = settings(derandomize=True, deadline=None, max_examples=150)
+quick = settings(derandomize=True, deadline=None, max_examples=examples(37, 150))
 
 
 def call(receipt: Receipt, dests: tuple[Replica, ...] = F, nested: bool = False) -> Call:

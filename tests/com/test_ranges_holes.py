@@ -11,8 +11,9 @@ from framework.com.lives import first_of, life_of
 from framework.com.past import Past
 from framework.com.ranges import LONG, Ranges
 from framework.ids import GroupId, Node, Replica, Stamp
+from tests.tiers import examples
 
-quick = settings(derandomize=True, deadline=None, max_examples=200)
+quick = settings(derandomize=True, deadline=None, max_examples=examples(50, 200))
 MOST = 40
 numbers = st.integers(1, MOST)
 N1, N2 = Node("n1"), Node("n2")

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from framework.com.messages import Request
 from framework.com.replies import Replies
 from framework.ids import GroupId, Invocation, Replica, Sid
+from tests.tiers import examples
 
-quick = settings(derandomize=True, deadline=None, max_examples=200)
+quick = settings(derandomize=True, deadline=None, max_examples=examples(50, 200))
 
 
 def request(invocation: Invocation, copies: int = 1, done: int = 0) -> Request:

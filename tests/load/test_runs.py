@@ -122,6 +122,7 @@ def test_obo_verify_reads_a_run(own):
 # a cluster that is there
 
 
+@pytest.mark.full
 def test_traces_of_nodes_elsewhere_are_asked_for(bank, tmp_path):
     run = tmp_path / "run"
     words = ["--at", bank.at, "--credentials", bank.admin, "--duration", 1, "--warmup", 0.2, "--clients", 4]
@@ -138,6 +139,7 @@ def test_traces_of_nodes_elsewhere_are_asked_for(bank, tmp_path):
     assert obo("verify", run).returncode == 0
 
 
+@pytest.mark.full
 def test_who_may_not_read_traces_is_told_and_records_clients(bank, tmp_path):
     run = tmp_path / "run"
     words = ["--at", bank.at, "--credentials", bank.caller, "--duration", 0.5, "--warmup", 0]
@@ -166,6 +168,7 @@ def test_ctrl_c_ends_in_order_and_keeps_what_there_is(bank, tmp_path):
     assert obo("verify", run).returncode == 0
 
 
+@pytest.mark.full
 def test_a_killed_client_process_is_noticed_and_its_records_kept(bank, tmp_path):
     run = tmp_path / "run"
     words = ["bank", "--at", bank.at, "--credentials", bank.admin, "--duration", 6, "--processes", 2]
@@ -197,6 +200,7 @@ def test_a_mistake_in_a_function_of_the_user_is_told(bank, tmp_path):
 # nodes in trouble
 
 
+@pytest.mark.full
 def test_a_pause_of_a_node_shows_in_all_calls_of_that_time(tmp_path):
     """Coordinated omission, for real: the only node stands still for a second, and all calls due then wait."""
     run = tmp_path / "run"
@@ -232,6 +236,7 @@ def test_a_killed_node_is_told_and_its_trace_is_kept(tmp_path):
     assert '"crashed":1' in done.stdout
 
 
+@pytest.mark.full
 def test_nodes_that_do_not_trace(tmp_path):
     with cluster({"bank": Bank}, 1, processes=True, links=False, traces=False) as c:
         at = ",".join(c.addresses.values())

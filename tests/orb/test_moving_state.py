@@ -44,6 +44,7 @@ from tests.orb.movable import (
     Size,
     Store,
 )
+from tests.tiers import examples
 
 ALL = [
     *(
@@ -178,13 +179,13 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(75, 300), deadline=None)
 @given(VALUES)
 def test_nested_values_arrive_as_they_were(value):
     assert shown(travelled(value)) == shown(value)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(25, 100), deadline=None)
 @given(st.dictionaries(KEYS, VALUES, max_size=5))
 def test_of_an_object_that_a_node_hosts_too(value):
     """Its containers are tracked ones."""

@@ -14,6 +14,7 @@ from framework.orb.state.kinds import PLAIN_TYPES, tracked_copy
 from framework.orb.state.tracker import Tracker
 from framework.orb.undo import Undo
 from framework.trace.digest import digest
+from tests.tiers import examples
 
 KEYS = st.sampled_from("abcde")
 SMALL = st.integers(0, 6)
@@ -185,7 +186,7 @@ def test_every_mutator_is_noted():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(25, 100))
 @given(st.data())
 def test_changes_do_what_they_do_to_the_plain_one(kind, data):
     plain, steps = data.draw(program(kind))
@@ -205,7 +206,7 @@ def test_changes_do_what_they_do_to_the_plain_one(kind, data):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(25, 100))
 @given(st.data())
 def test_a_lone_instance_that_raises_leaves_it_exactly_as_it_was(kind, data):
     plain, steps = data.draw(program(kind))
@@ -310,7 +311,7 @@ def comparable(state):
     return {k: sorted(map(repr, v)) if k == "listed" else dict(v) if k == "ordered" else v for k, v in state.items()}
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(25, 100))
 @given(st.lists(STEPS, max_size=20), st.booleans(), st.booleans())
 @example([("mine", add, "attribute", 1, True), ("other", add, "attribute", 2, True)], False, False)
 def test_beside_a_compatible_one_only_its_own_is_taken_back(steps, opaque, ends_first):
@@ -342,7 +343,7 @@ def test_beside_a_compatible_one_only_its_own_is_taken_back(steps, opaque, ends_
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(25, 100))
 @given(st.data())
 def test_reads_and_copies_are_those_of_the_plain_one(kind, data):
     plain = data.draw(PLAIN[kind])

@@ -18,6 +18,7 @@ from framework.orb.state.base import Tracked
 from framework.orb.state.tracker import Tracker
 from framework.orb.undo import Undo
 from tests.orb.test_calls import play  # noqa: F401
+from tests.tiers import examples
 
 LEAVES = st.one_of(st.integers(-5, 5), st.text("ab", max_size=2), st.booleans(), st.none())
 STATES = st.dictionaries(
@@ -69,7 +70,7 @@ def put(state, new):
             state[key] = value
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(25, 100))
 @given(STATES, STATES, st.booleans())
 def test_alone_everything_is_as_before(before, after, opaque):
     state = deepcopy(before)
@@ -83,7 +84,7 @@ def test_alone_everything_is_as_before(before, after, opaque):
     assert state == before
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(25, 100))
 @given(STATES, STATES, STATES, st.booleans())
 def test_also_over_a_pause_in_which_nobody_else_acts(before, first, second, opaque):
     state = deepcopy(before)
@@ -99,7 +100,7 @@ def test_also_over_a_pause_in_which_nobody_else_acts(before, first, second, opaq
     assert state == before
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(25, 100))
 @given(STATES, STATES)
 def test_what_an_instance_leaves_behind_is_tracked(before, after):
     state = deepcopy(before)

@@ -70,12 +70,12 @@ def test_another_process_with_other_hashes() -> None:
     code = (
         "import json, sys\n"
         "from tests.sim.test_determinism import SHAPES, digest\n"
-        "print(json.dumps([digest(seed, shape) for shape in SHAPES for seed in (1, 2)]))\n"
-        "print(json.dumps([digest(seed, {}, 'all') for seed in range(8)]))\n"
+        "print(json.dumps([digest(1, shape) for shape in SHAPES]))\n"
+        "print(json.dumps([digest(seed, {}, 'all') for seed in range(4)]))\n"
         "print(json.dumps([digest(seed, {}, 'wiped') for seed in range(2)]))\n"
     )
     outputs = set()
-    for hashes in ("0", "1", "4242"):
+    for hashes in ("0", "4242"):
         env = {**os.environ, "PYTHONHASHSEED": hashes}
         done = subprocess.run(
             [sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, timeout=120

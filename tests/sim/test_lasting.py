@@ -3,6 +3,8 @@ switched off is noticed (framework/com/lasting.py)."""
 
 import pytest
 
+from tests.tiers import only_full
+
 from .test_transactions import fault
 from .tran_mutants import LASTING_MUTANTS
 
@@ -18,7 +20,7 @@ WHERE = {
 #: 624: tran began without a node that knew of a commit. 1486: a state was given away, and on disk there, before any
 #: disk had the outcome of what was committed in it. 1688: committed calls back were forgotten while their root was
 #: performed again.
-@pytest.mark.parametrize("seed", [*range(12), 624, 1486, 1688])
+@pytest.mark.parametrize("seed", [0, 1, 2, 624, 1486, 1688, *map(only_full, range(3, 12))])
 def test_what_was_committed_survives_a_crash_of_all(seed: int) -> None:
     assert not fault(seed, "all", lasting=True)
 

@@ -19,7 +19,7 @@ def fault(seed: int, shape: dict[str, object]) -> str:
     return str(violations[0]) if violations else ""
 
 
-@pytest.mark.rotating(4)
+@pytest.mark.rotating(12)
 @pytest.mark.parametrize("name", MEMBER_MUTANTS)
 def test_a_rule_of_membership_that_is_switched_off_is_caught(name: str) -> None:
     """At a seed at which nothing is wrong with the rule on."""

@@ -22,7 +22,7 @@ def caught_at(seeds: int, shape: dict[str, object]) -> tuple[int, str] | None:
     return None
 
 
-@pytest.mark.rotating(8)
+@pytest.mark.rotating(16)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_rule_that_is_switched_off_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, attribute, replacement = MUTANTS[name]
@@ -34,7 +34,7 @@ def _shapes() -> dict[str, dict[str, object]]:
     return {str(shape): shape for shape in ({}, *FOCUS.values())}
 
 
-@pytest.mark.rotating(8)
+@pytest.mark.rotating(16)
 @pytest.mark.parametrize("shape", _shapes().values(), ids=_shapes())
 def test_with_all_rules_on_the_same_worlds_are_clean(shape: dict[str, object]) -> None:
     assert caught_at(30, shape) is None

@@ -12,6 +12,7 @@ GROUP = Options(
 )
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_calls_among_those_who_stay_go_on(seed: int) -> None:
     found = run(seed, GROUP)

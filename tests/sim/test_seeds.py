@@ -75,7 +75,7 @@ def test_a_fault_that_was_found_under_heavy_faults(
     assert run(seed, Options(shape=shape)).verdict.violations == []
 
 
-@pytest.mark.parametrize("seeds", worlds(100, 500))
+@pytest.mark.parametrize("seeds", worlds(60, 500))
 def test_many_seeds_without_a_violation(seeds: range) -> None:
     """``make sim`` runs more of them."""
     for seed in seeds:
@@ -118,7 +118,7 @@ def test_a_fault_of_the_group_stays_away(seed: int, what: str) -> None:
     assert run(seed, Options(faults="all")).verdict.violations == []
 
 
-@pytest.mark.parametrize("seeds", worlds(15, 80))
+@pytest.mark.parametrize("seeds", worlds(10, 80))
 def test_worlds_whose_group_changes(seeds: range) -> None:
     """``obo sim --seeds 0:3000 --faults all`` runs more of them."""
     for seed in seeds:

@@ -16,7 +16,7 @@ WHERE: dict[str, tuple[Level, range]] = {
 }
 
 
-@pytest.mark.rotating(4)
+@pytest.mark.rotating(8)
 @pytest.mark.parametrize("name", TRAN_MUTANTS)
 def test_a_rule_of_transactions_that_is_switched_off_is_caught(name: str) -> None:
     """At a seed at which nothing is wrong with the rule on."""

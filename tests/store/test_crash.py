@@ -19,6 +19,7 @@ from framework.ids import Node, Replica
 from framework.store import Store, StoreFailed, segments
 from framework.store.journal import Journal
 from tests.store.lossy import Crash, LossyDisk
+from tests.tiers import examples
 
 N1, BANK = Node("n1"), Replica("bank@n1")
 State = list[bytes]
@@ -192,7 +193,7 @@ def fail_while(life: Life, deed: str, after: int, code: int) -> bool:
 
 
 TestCrashes = Crashes.TestCase
-TestCrashes.settings = settings(derandomize=True, max_examples=100, stateful_step_count=15, deadline=None)
+TestCrashes.settings = settings(derandomize=True, max_examples=examples(25, 100), stateful_step_count=15, deadline=None)
 
 
 @pytest.mark.parametrize("deed", sorted(DEEDS))

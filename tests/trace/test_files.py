@@ -17,9 +17,10 @@ from framework.sim.run import run
 from framework.trace.check import check, load
 from framework.trace.files import Trace, find, read, write
 from framework.trace.record import VERSION, Header, Record, line
+from tests.tiers import examples
 
 DONE = run(5)
-quick = settings(derandomize=True, deadline=None, max_examples=100)
+quick = settings(derandomize=True, deadline=None, max_examples=examples(25, 100))
 
 
 @pytest.fixture
@@ -178,7 +179,7 @@ def test_a_file_that_is_cut_between_lines_can_be_read(files: list[Path]) -> None
     assert read(files[0]).records == DONE.traces[0].records[:4]
 
 
-@settings(quick, max_examples=200)
+@settings(quick, max_examples=examples(50, 200))
 @given(data=st.data())
 def test_whatever_happens_to_the_bytes(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Never another error than BadTrace, and always with the file's name."""

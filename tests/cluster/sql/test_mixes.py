@@ -8,7 +8,7 @@ from tests.cluster.sql.model import outcomes
 from tests.tiers import examples
 
 MIXES = settings(
-    max_examples=examples(12, 100),
+    max_examples=examples(6, 100),
     derandomize=True,
     deadline=None,
     database=None,

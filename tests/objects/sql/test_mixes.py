@@ -17,7 +17,7 @@ from tests.cluster.sql.model import PostgresModel, SqliteModel, outcomes
 from tests.tiers import examples
 
 MIXES = settings(
-    max_examples=examples(30, 200),
+    max_examples=examples(10, 200),
     derandomize=True,
     deadline=None,
     database=None,

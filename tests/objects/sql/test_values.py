@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from objects.sql import Database, DataError, ProgrammingError
 from tests.objects.sql.replica import Replica
+from tests.tiers import examples
 
 EAST = dt.timezone(dt.timedelta(hours=5, minutes=30))
 
@@ -263,7 +264,7 @@ def many(tmp_path_factory):
     made.close()
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(50, 200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.tuples(
         st.decimals(allow_nan=False, allow_infinity=False, places=4, min_value=-(10**10), max_value=10**10),
