@@ -33,6 +33,7 @@ LEVELS: dict[str, int] = {
     "errors": 0,
     "version": 0,
     "compiled": 0,
+    "files": 0,
     "interrupt": 0,
     "ids": 1,
     "footprint": 1,
@@ -109,6 +110,14 @@ def in_room(*rooms: str) -> list[Path]:
 
 def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     return [n for n in ast.walk(tree_of(path)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def test_commands_write_files_whole_or_not_at_all() -> None:
+    """Ctrl-C in the midst of ``write_text`` leaves half a file in place of that which was there."""
+    for path in in_room("cli"):
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Attribute):
+                assert node.attr not in ("write_text", "write_bytes"), f"{path}:{node.lineno}: use framework.files.put"
 
 
 # rule 1

@@ -12,6 +12,7 @@ SETUP = ROOT / "tools" / "setup.sh"
 TOOLS = (
     "awk",
     "cat",
+    "chmod",
     "cut",
     "grep",
     "head",
@@ -19,8 +20,10 @@ TOOLS = (
     "make",
     "mkdir",
     "mktemp",
+    "mv",
     "cp",
     "rm",
+    "rmdir",
     "sed",
     "sh",
     "sort",
@@ -28,14 +31,35 @@ TOOLS = (
     "touch",
 )
 
-#: Writes down how it was called; makes environments, and fails to install while the file "broken" is there.
+#: Writes down how it was called; makes environments, and fails to install while the file "broken" is there. It brings a
+#: wheel of pip if the file "wheel" is there. An environment has pip when that is unpacked, or when venv installs it.
 PYTHON = """#!/bin/sh
 echo "$*" | head -n 1 >>"{home}/calls"
+env=$(cd "${{0%/*}}/.." && pwd)
 case "$1 $2" in
-"-m venv") mkdir -p "$4/bin" && touch "$4/pyvenv.cfg" && cp "$0" "$4/bin/python" ;;
-"-m pip") [ "$3" != install ] || [ ! -e "{home}/broken" ] ;;
+"-m venv")
+    for to; do :; done
+    mkdir -p "$to/bin" "$to/lib" && touch "$to/pyvenv.cfg" && cp "$0" "$to/bin/python"
+    [ "$4" = --without-pip ] || touch "$to/lib/pip" ;;
+"-m zipfile") [ ! -e "{home}/unpacks_nothing" ] && mkdir "$5" && touch "$5/pip" ;;
+"-m ensurepip") touch "$env/lib/pip" ;;
+"-m pip")
+    [ -e "$env/lib/pip" ] || exit 1
+    if [ "$3" = install ] && [ -e "{home}/broken" ]; then cat "{home}/broken" >&2; exit 1; fi ;;
+"-c "*ensurepip,*) if [ -e "{home}/wheel" ]; then echo "{home}/wheel"; fi ;;
+"-c "*purelib*) echo "$env/lib" ;;
 "-c "*) echo "{version} {missing} $0" ;;
 esac
+"""
+#: As many versions of pip write it.
+SCRIPT = """#!/env/bin/python
+# -*- coding: utf-8 -*-
+import re
+import sys
+from framework.cli.main import main
+if __name__ == '__main__':
+    sys.argv[0] = re.sub(r'(-script\\.pyw|\\.exe)?$', '', sys.argv[0])
+    sys.exit(main())
 """
 SHIM = "#!/bin/sh\necho 'pyenv: command not found' >&2\nexit 127\n"
 
@@ -164,10 +188,83 @@ def test_an_install_that_failed_is_done_again_in_the_same_environment(machine):
     (machine.home / "broken").touch()
     failed = machine.make(str(stamp))
     assert failed.returncode and not stamp.exists()
-    assert "pip could not install the part 'plot' with Python 3.12.1" in failed.stderr
+    assert "The part 'plot' could not be installed with Python 3.12.1" in failed.stderr
     (machine.home / "broken").unlink()
     assert machine.make(str(stamp)).returncode == 0 and stamp.exists()
     assert len(machine.calls("venv")) == 1
+
+
+@pytest.mark.parametrize("wheel", [False, True])
+def test_an_environment_gets_pip_with_and_without_a_wheel_of_it(machine, wheel):
+    machine.has("python3", "3.12.1")
+    if wheel:
+        (machine.home / "wheel").touch()
+    made = machine.make(f"{machine.home}/env/.ready-core")
+    assert made.returncode == 0, made.stderr
+    assert len(machine.calls("--without-pip")) == len(machine.calls("zipfile")) == wheel
+    assert (machine.home / "env/lib/pip").exists() and not (machine.home / "env/lib.part").exists()
+    assert (machine.home / "env/bin/pip").exists() == wheel
+
+
+def test_an_environment_that_was_left_before_it_had_pip_gets_it(machine):
+    machine.has("python3", "3.12.1")
+    (machine.home / "wheel").touch()
+    (machine.home / "unpacks_nothing").touch()
+    stamp = f"{machine.home}/env/.ready-core"
+    assert machine.make(stamp).returncode
+    assert machine.make(stamp).returncode == 0
+    assert machine.calls("ensurepip") and len(machine.calls("pip install")) == 1
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_uv_installs_where_it_is_and_else_pip_does(machine, works):
+    machine.has("python3", "3.12.1")
+    uv = machine.path / "uv"
+    uv.write_text(f'#!/bin/sh\necho "uv $*" >>"{machine.home}/calls"\n{"true" if works else "exit 2"}\n')
+    uv.chmod(0o755)
+    made = machine.make(f"{machine.home}/env/.ready-core")
+    assert made.returncode == 0, made.stderr
+    assert len(machine.calls("uv pip install")) == 1
+    assert len(machine.calls("-m pip install")) == (not works)
+    assert ("trying pip" in made.stderr) == (not works)
+
+
+@pytest.mark.parametrize(
+    ("part", "broken", "said", "unsaid"),
+    [
+        ("core", "NewConnectionError('...: Connection refused')", ["network", "PIP_INDEX_URL"], ["wheel", "doctor"]),
+        ("core", "ERROR: No matching distribution found for setuptools>=77", ["network"], ["wheel"]),
+        ("plot", "ERROR: No matching distribution found for matplotlib>=3.8", ["no matplotlib", "doctor"], ["network"]),
+        ("core", "error: No space left on device", ["disk is full"], ["network", "wheel"]),
+    ],
+)
+def test_it_says_why_an_install_failed_and_what_to_do(machine, part, broken, said, unsaid):
+    machine.has("python3", "3.12.1")
+    (machine.home / "broken").write_text(f"{broken}\n")
+    told = machine.make(f"{machine.home}/env/.ready-{part}").stderr
+    assert broken in told
+    assert all(words in told for words in said) and not any(words in told for words in unsaid), told
+
+
+def test_a_PYTHON_that_will_not_do_is_named_with_one_that_will(machine):  # noqa: N802
+    good = machine.has("python3", "3.12.1")
+    told = machine.make("PYTHON=python3.99", "setup").stderr
+    assert "PYTHON=python3.99 will not do" in told and f"make PYTHON={good}" in told
+    assert machine.make("setup").returncode == 0
+    again = machine.make("PYTHON=python3.99", "setup")
+    assert again.returncode and "PYTHON=python3.99 does not run: leave it out" in again.stderr
+
+
+def test_nothing_is_imported_by_the_script_before_the_framework(machine):
+    machine.has("python3", "3.12.1")
+    script = machine.home / "env/bin/obo"
+    assert machine.make(f"{machine.home}/env/.ready-core").returncode == 0
+    script.write_text(SCRIPT)
+    assert machine.make(f"{machine.home}/env/.ready-plot").returncode == 0
+    assert script.read_text().splitlines() == [
+        line for line in SCRIPT.splitlines() if "re" not in line.split()[:2] and "re.sub" not in line
+    ]
+    assert script.stat().st_mode & 0o111
 
 
 def test_what_the_tests_need_includes_every_part(machine):

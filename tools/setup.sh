@@ -60,7 +60,7 @@ candidates() {
 usable() {
     candidates | while IFS= read -r name; do
         if ! probe "$name"; then
-            printf '  %s does not run: %s\n' "$name" "$(printf '%s\n' "$told" | head -n 1)" >&3
+            printf '  %s does not run: %s\n' "$name" "$(printf '%s\n' "$told" | sed -n "s|^$0: [0-9line ]*: ||;1p")" >&3
         elif ! recent "$version"; then
             printf '  %s is Python %s: too old\n' "$name" "$version" >&3
         elif [ "$missing" != - ]; then
@@ -71,18 +71,34 @@ usable() {
     done
 }
 
-find_one() {
+# Make the file $why, for what went wrong.
+note() {
     why=$(mktemp)
     trap 'rm -f "$why"' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+}
+
+find_one() {
+    note
     found=$(usable 3>"$why" | head -n 1)
     if [ -n "$found" ]; then
         printf '%s\n' "${found#* }"
         return
     fi
     {
-        echo 'OBO needs Python 3.11 or newer with venv, ensurepip, ssl and sqlite3. None was found.'
+        if [ -n "${PYTHON:-}" ]; then
+            echo "OBO needs Python 3.11 or newer with venv, ensurepip, ssl and sqlite3. PYTHON=$PYTHON will not do:"
+        else
+            echo 'OBO needs Python 3.11 or newer with venv, ensurepip, ssl and sqlite3. None was found.'
+        fi
         cat "$why"
-        explain
+        other=$(PYTHON='' usable 3>/dev/null | head -n 1)
+        if [ -n "${PYTHON:-}" ] && [ -n "$other" ]; then
+            echo "There is another:  make PYTHON=${other#* } ..."
+        else
+            explain
+        fi
     } >&2
     exit 1
 }
@@ -111,7 +127,11 @@ every() {
 }
 
 differs() {
-    if [ -n "${PYTHON:-}" ] && [ -x "$1/bin/python" ] && probe "$PYTHON"; then
+    if [ -n "${PYTHON:-}" ] && [ -x "$1/bin/python" ]; then
+        if ! probe "$PYTHON"; then
+            echo "PYTHON=$PYTHON does not run: leave it out to take that of $1, or name one that is here"
+            return
+        fi
         asked=$version
         if probe "$1/bin/python" && [ "${asked%.*}" != "${version%.*}" ]; then
             echo "$1 has Python $version, and PYTHON=$PYTHON is $asked: run 'make clean' first, or name another place with VENV="
@@ -127,6 +147,64 @@ works() {
     "$1/bin/python" -m pip --version >/dev/null 2>&1 || "$1/bin/python" -m ensurepip >/dev/null 2>&1
 }
 
+# Print the path of the wheel of pip that interpreter $1 brings: its own, or that of the distribution.
+BUNDLED='
+import ensurepip, glob, os, sysconfig
+places = [os.path.join(os.path.dirname(ensurepip.__file__), "_bundled"), sysconfig.get_config_var("WHEEL_PKG_DIR")]
+print(*(w for p in places if p for w in glob.glob(os.path.join(p, "pip-*.whl"))), sep="\n")
+'
+
+# Make environment $1 with interpreter $2. To unpack the wheel of pip takes a tenth of the time in which venv lets pip
+# install itself; venv does it where there is no such wheel.
+make_environment() {
+    wheel=$("$2" -c "$BUNDLED" 2>/dev/null | head -n 1) || wheel=''
+    if [ -z "$wheel" ]; then
+        "$2" -m venv --clear "$1"
+        return
+    fi
+    "$2" -m venv --clear --without-pip "$1"
+    where=$("$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    # pip last: an environment that has it is whole, see works
+    printf '#!/bin/sh\nexec "$(dirname "$0")/python" -m pip "$@"\n' >"$1/bin/pip"
+    chmod +x "$1/bin/pip"
+    "$1/bin/python" -m zipfile -e "$wheel" "$where.part"
+    mv "$where.part"/* "$where"
+    rmdir "$where.part"
+}
+
+# Install the requirement $2 into environment $1, by uv where there is one, else by pip. Neither compiles what it
+# installs: the first import does that, for the third of it that is ever imported.
+bring() {
+    if command -v uv >/dev/null 2>&1; then
+        uv pip install --quiet --python "$1/bin/python" --editable "$2" 2>"$why" && return
+        cat "$why" >&2
+        echo 'uv could not install that; trying pip' >&2  # pip may know another index, or other certificates
+    fi
+    "$1/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --no-compile --prefer-binary \
+        --editable "$2" 2>"$why" || failed=$?
+    cat "$why" >&2
+    return "${failed:-0}"
+}
+
+# Say why part $1 could not be installed with Python $2, and what to do, by what pip has said.
+advise() {
+    echo "The part '$1' could not be installed with Python $2; the message of pip is above."
+    lacking=$(sed -nE 's/.*No matching distribution found for ([A-Za-z0-9._-]+).*/\1/p' "$why" | head -n 1)
+    if grep -qE 'NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|ProxyError|SSLError' "$why" ||
+        [ "$lacking" = setuptools ]; then  # every index has it for every Python
+        echo 'No package index answers: this machine needs a network, or a proxy (HTTPS_PROXY=http://...), or an index of'
+        echo 'your own (PIP_INDEX_URL=https://...). Then run make again: it goes on from here.'
+    elif grep -q 'No space left on device' "$why"; then
+        echo 'The disk is full: make room, then run make again.'
+    else
+        if [ -n "$lacking" ]; then echo "There is no $lacking for this Python and this machine."; fi
+        echo 'Where a package has no wheel for this Python, take another:  make clean, then make PYTHON=python3.13 ...'
+        if [ "$1" != core ]; then
+            echo "The targets that do not need the part '$1' work without it: obo doctor says what is there."
+        fi
+    fi
+}
+
 install() {
     if ! works "$1"; then
         if [ -e "$1" ] && [ ! -e "$1/pyvenv.cfg" ] && [ -n "$(ls -A "$1")" ]; then
@@ -135,21 +213,30 @@ install() {
         fi
         python=$(find_one)
         echo "$1: an environment with $python"
-        "$python" -m venv --clear "$1"
+        make_environment "$1" "$python"
     fi
     case $2 in
-        core) what=.; echo "$1: installing the core: 150 MB on disk" ;;
+        core) what=.; echo "$1: installing the core: 110 MB on disk" ;;
         test) what='.[test]'; echo "$1: installing all that the tests need, with Spark: 1.4 GB on disk, some minutes" ;;
         *) what=".[$2]"; echo "$1: installing what $2 needs" ;;
     esac
-    "$1/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$what" || {
+    note
+    bring "$1" "$what" || {
         probe "$1/bin/python" || version=unknown
-        {
-            echo "pip could not install the part '$2' with Python $version; its message is above."
-            echo "Where a package has no wheel for this Python, take another:  make clean, then make PYTHON=python3.13 ..."
-        } >&2
+        advise "$2" "$version" >&2
         exit 1
     }
+    shorten "$1/bin/obo"
+}
+
+# Take out of script $1 what many versions of pip put before the first import, for Windows alone: "import re" takes longer
+# than all that is before it, and until the script imports the framework nothing deals with Ctrl-C.
+shorten() {
+    if grep -q '^import re$' "$1" 2>/dev/null; then
+        sed -e '/^import re$/d' -e '/^ *sys\.argv\[0\] = re\.sub(/d' "$1" >"$1.part"
+        chmod +x "$1.part"
+        mv "$1.part" "$1"
+    fi
 }
 
 case ${1:-} in

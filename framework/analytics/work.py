@@ -15,6 +15,7 @@ from framework.analytics.analyze import Found, Tell, analyze
 from framework.analytics.compare import Difference, differences
 from framework.analytics.report import html
 from framework.errors import BadRequest, OboError
+from framework.files import put
 
 
 class AnalysisFailed(OboError):
@@ -53,7 +54,7 @@ def work(spark: SparkSession, paths: Sequence[Path], out: Path, tell: Tell = lam
     if compared:
         _write(out / "tables" / "differences", compared)
     tell("writing the report")
-    report.write_text(html(found, compared), encoding="utf-8")
+    put(report, html(found, compared))
     return Analysed(found, compared)
 
 

@@ -18,6 +18,7 @@ from rich.table import Table
 from framework import __version__
 from framework.declare.suggest import did_you_mean
 from framework.errors import BadRequest
+from framework.files import put
 
 app = typer.Typer(help="Measure costs; every benchmark prints ratios against a baseline of the same run.")
 
@@ -326,7 +327,7 @@ def _bar(console: Console) -> Progress:
 
 def _write(path: Path | None, result: Any, console: Console) -> None:
     if path is not None:
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(result)) + b"\n")
+        put(path, msgspec.json.format(msgspec.json.encode(result)) + b"\n")
         console.print(f"written to {path}")
 
 
@@ -348,8 +349,11 @@ def _check_writable(path: Path) -> None:
     """Before minutes of work, not after."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        existed = path.exists()
         with path.open("ab"):
             pass
+        if not existed:
+            path.unlink()  # Ctrl-C leaves no empty file
     except OSError as error:
         raise BadRequest(f"--json {path}: {error.strerror}; name a file that can be written") from None
 

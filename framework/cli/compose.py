@@ -7,6 +7,7 @@ import typer
 
 from framework.cli.where import CLUSTER, ConfigFile, nodes
 from framework.errors import BadRequest
+from framework.files import put
 from framework.ids import check_name
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def add(
         raise BadRequest(f"{file} was not written by obo compose, and has no service {name!r}: add one there first")
     if name not in nodes(config):
         old = config.read_text(encoding="utf-8")
-        config.write_text(compose_roll.with_node(old, name, str(config)), encoding="utf-8")
+        put(config, compose_roll.with_node(old, name, str(config)))
         print(f"{config}: has {name} now")
     if wanted is not None:
         _write(file, config, wanted)
@@ -130,7 +131,7 @@ def add(
         env = file.parent / ".env"
         old = env.read_text(encoding="utf-8") if env.exists() else ""
         if (new := compose_roll.with_profile(old, profile)) != old:
-            env.write_text(new, encoding="utf-8")
+            put(env, new)
             print(f"{env}: starts the profile {profile}, too")
     compose_roll.add(compose, config, name, print)
 
@@ -139,7 +140,7 @@ def _write(file: Path, config: Path, wanted: "Wanted") -> None:
     from framework.cli.compose_file import write
     from framework.orb.config import read
 
-    file.write_text(write(read(config), wanted), encoding="utf-8")
+    put(file, write(read(config), wanted))
 
 
 def _beside(path: Path, file: Path) -> str:

@@ -13,6 +13,7 @@ from rich.status import Status
 from framework.cli import look
 from framework.cli.numbers import new_file, seeds, whole
 from framework.errors import BadRequest
+from framework.files import put
 from framework.sim.explore import schedule
 from framework.sim.explore.family import family
 from framework.sim.explore.machine import Machine
@@ -120,7 +121,7 @@ def _explored(scenario: Scenario, wanted: Wanted) -> bool:
     path = wanted.save or _OUT / f"{scenario.name}.txt"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(schedule.write(scenario, done.lines), encoding="utf-8")
+        put(path, schedule.write(scenario, done.lines))
     except OSError as error:
         raise BadRequest(f"--save {path}: {error.strerror}") from None
     print(f"  replay: obo explore --replay {os.fspath(path)}", flush=True)

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from framework import BadRequest
 from framework.cli.numbers import whole
+from framework.files import put
 from framework.sim import fig9, fig9_picture
 from framework.sim.fig9_workload import Workload
 
@@ -46,7 +47,7 @@ def run(
     fig9_picture.draw(out, sweep, results)
     said = fig9.report(sweep, results)
     if as_json is not None:
-        as_json.write_text(json.dumps(said, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        put(as_json, json.dumps(said, indent=2, ensure_ascii=False) + "\n")
     Console().print(_table(said))
 
 

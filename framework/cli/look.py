@@ -11,6 +11,7 @@ from rich.console import Console
 
 from framework.cli.numbers import moment, new_file
 from framework.errors import BadRequest
+from framework.files import put
 from framework.sim import svg, terminal
 from framework.sim.picture import Cut, Picture, cut_out
 from framework.sim.verdict import Verdict
@@ -49,7 +50,7 @@ def draw(look: Look, picture: Picture, name: str, verdict: Verdict) -> None:
     notes = [str(v) for v in verdict.violations]
     if look.svg is not None:
         try:
-            look.svg.write_text(svg.draw(picture, title, notes), encoding="utf-8", errors="replace")
+            put(look.svg, svg.draw(picture, title, notes).encode("utf-8", "replace"))
         except OSError as error:
             raise BadRequest(f"--svg {look.svg}: {error.strerror}") from None
     if look.show:

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from framework.errors import BadRequest
+from framework.files import put
 
 
 def content(path: Path) -> bytes:
@@ -14,13 +15,10 @@ def content(path: Path) -> bytes:
 
 
 def write(path: Path, data: bytes, secret: bool, replace: bool = False) -> None:
-    """A new file; a secret one is never readable by others, not even for a moment."""
-    if replace:
-        path.unlink(missing_ok=True)
+    """Write a new file whole or not at all; a secret one is never readable by others, not even for a moment."""
     try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if secret else 0o644), "wb") as file:
-            file.write(data)
-    except FileExistsError:
-        raise BadRequest(f"{path} is there already: give --force to replace it") from None
+        if not replace and os.path.lexists(path):
+            raise BadRequest(f"{path} is there already: give --force to replace it")
+        put(path, data, 0o600 if secret else 0o644)
     except OSError as error:
         raise BadRequest(f"{path}: {error.strerror}") from None

@@ -79,9 +79,7 @@ def add(path: Path, name: str, role: str) -> str:
         raise BadRequest(f"{path} has a token named {name} already: take another name, or remove its entry first")
     token = f"obo_{secrets.token_urlsafe(32)}"
     new = f'{old}[{name}]\nrole = "{role}"\nsha256 = "{digest(token)}"\n'
-    half = path.with_name(f"{path.name}.new")
-    write(half, new.encode(), secret=True, replace=True)
-    half.replace(path)  # a node that reads meanwhile sees the old file or the new one
+    write(path, new.encode(), secret=True, replace=True)  # a node that reads meanwhile sees the old or the new one
     return token
 
 

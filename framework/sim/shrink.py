@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from framework.errors import BadRequest
+from framework.files import put
 from framework.sim.batch import CRASH, told
 from framework.sim.left import Left
 from framework.sim.run import Options, build, judged
@@ -131,7 +132,7 @@ def size(found: Attempt) -> str:
 
 
 def write(path: Path, replay: Replay) -> None:
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(replay)) + b"\n")
+    put(path, msgspec.json.format(msgspec.json.encode(replay)) + b"\n")
 
 
 def read(path: Path) -> Replay:
