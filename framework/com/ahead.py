@@ -1,4 +1,4 @@
-"""Who has to come first at a replica (PROTOCOL §5.4): requests known here and instances running, by slot.
+"""Who has to come first at a replica (protocol.md §5.4): requests known here and instances running, by slot.
 
 A request is *known* here when it is waiting or only announced. It stands at its origin stamp while it is unsafe and at
 its agreed stamp afterwards. "Nothing stands before m" then says both conditions of §5.4 in one: no conflicting request

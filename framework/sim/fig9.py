@@ -1,4 +1,4 @@
-"""P0 §6, Fig. 9, again: how many messages need no order, against how many methods conflict (PROTOCOL §10).
+"""P0 §6, Fig. 9, again: how many messages need no order, against how many methods conflict (protocol.md §15).
 
 A point is a conflict ratio C and a share of requests by ucast; it is measured in one run per seed (fig9_workload), and
 each run is counted in every way of fig9_count. Runs are independent: worker processes take them one by one, and the

@@ -7,8 +7,8 @@ where the first message changes state (rows IS and NS), and where the second one
 (one cell more, IS before IN, in Table 3; the row NS does not have it). Table 2 is missing in the scan.
 
 Here the type of the *first* message narrows the order: one that changes nothing is forgotten with its instance
-(PROTOCOL §2). The type of the second message does not; so every marked cell is ordered, and a few are that P1 leaves
-open. Input makes no difference at all.
+(protocol.md §2.2). The type of the second message does not; so every marked cell is ordered, and a few are that P1
+leaves open. Input makes no difference at all.
 """
 
 from collections.abc import Callable
@@ -153,8 +153,8 @@ def test_a_read_that_called_somebody_leaves_its_trace(set_up: SetUp) -> None:
 
 @pytest.mark.parametrize("output", [b"", b"out"], ids=["N-response", "O-response"])
 def test_r1_responses(set_up: SetUp, output: bytes) -> None:
-    """P1 §4.2.2, R1: an instance sends m2 after the O-response m1. P1 drops the N-response here; PROTOCOL §2 keeps what
-    an instance has received for what this instance itself sends, with output or without."""
+    """P1 §4.2.2, R1: an instance sends m2 after the O-response m1. P1 drops the N-response here; protocol.md §2.2 keeps
+    what an instance has received for what this instance itself sends, with output or without."""
     stage = set_up("c i j k")
     stage.object("o", "i")
     stage.object("b", "j")

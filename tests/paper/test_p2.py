@@ -1,7 +1,8 @@
 """P2, "Flexible Group Communication for Dynamic Membership Changes", §3 and §5: how the members agree who is one.
 
-The paper assumes that no message takes longer than δ; here a majority of a view decides the next one (PROTOCOL §9), so
-that a slow member can be taken for dead without harm. What follows from that is said at each test. O_1 is ``o1`` here.
+The paper assumes that no message takes longer than δ; here a majority of a view decides the next one
+(protocol.md §14.1), so that a slow member can be taken for dead without harm. What follows from that is said at each
+test. O_1 is ``o1`` here.
 """
 
 from collections.abc import Callable
@@ -78,8 +79,9 @@ def test_membership_change_1_an_object_joins(set_up_group: SetUp) -> None:
 
 def test_membership_change_2_an_object_leaves_in_order(set_up_group: SetUp) -> None:
     """P2 §3.2 (2): m-change({O1..On}, Oi) has all but Oi. A leave is no fault: nobody waits for a time-out, and the one
-    who leaves is told that it went in order (PROTOCOL §7). The paper asks some other object to start the procedure;
-    here the leaving one makes the attempt itself, as any member may, and counts in the majority that decides."""
+    who leaves is told that it went in order (protocol.md §10.10). The paper asks some other object to start the
+    procedure; here the leaving one makes the attempt itself, as any member may, and counts in the majority that
+    decides."""
     stage = five(set_up_group)
     stage.leave("o3")
     stage.tick(STEP)
@@ -377,7 +379,8 @@ def upheave(stage: GroupStage, chance: Random) -> None:
 
 def test_only_the_side_with_a_majority_goes_on(set_up_group: SetUp) -> None:
     """P2 §2 (4): network partitions may occur. The paper does not say what becomes of the two sides; each would agree
-    on itself. Here only a majority decides (PROTOCOL §7): the other side changes nothing and says it is isolated."""
+    on itself. Here only a majority decides (protocol.md §10.3): the other side changes nothing and says it is
+    isolated."""
     stage = five(set_up_group)
     stage.hold_all("o4", "o5")
     stage.until(lambda: stage.complete("o1 o2 o3"))
@@ -426,8 +429,8 @@ def test_an_isolated_side_is_no_longer_isolated_when_it_hears_again(set_up_group
 
 def test_the_excluded_notices_and_comes_back(set_up_group: SetUp) -> None:
     """P2 §3.1: the views of two objects may differ for a while, and a falsely suspected object still has the old one.
-    In the paper it never learns. Here those who go on tell it when they hear it (PROTOCOL §7); it stops, and rejoins
-    as a new life with the state of the others."""
+    In the paper it never learns. Here those who go on tell it when they hear it (protocol.md §10.8); it stops, and
+    rejoins as a new life with the state of the others."""
     stage = five(set_up_group)
     stage.hold_all("o3")
     stage.until(lambda: stage.complete(FOUR))
