@@ -1,4 +1,4 @@
-"""The four rules of ARCHITECTURE.md, read off the source (STYLE: style is a test).
+"""The four rules of docs/architecture.md, read off the source: style is a test.
 
 1. ``com/`` and ``declare/`` are pure: no asyncio, grpc, os, random, threading, time, logging, not even through a
    module of the framework that they import.
@@ -159,7 +159,7 @@ def test_pure_modules_read_nothing_of_the_machine_through_sys() -> None:
 @pytest.mark.parametrize("module", [m for m in MODULES if m.startswith("framework")])
 def test_imports_go_down_only(module: str) -> None:
     """Rule 2."""
-    assert room(module) in LEVELS, f"{module} is in no room of ARCHITECTURE.md"
+    assert room(module) in LEVELS, f"{module} is in no room of docs/architecture.md"
     mine = LEVELS[room(module)]
     for line, name in imports(MODULES[module]):
         assert name != ".", f"{module}:{line} has a relative import"

@@ -1,4 +1,4 @@
-"""The only message types; they are also the wire types (ARCHITECTURE, "Chosen parts").
+"""The only message types; they are also the wire types (docs/architecture.md, "Chosen parts").
 
 Arrays with an integer tag, so that a proposal is a dozen bytes. Everything is ordered (tuples, sorted), so equal
 states give equal bytes: one seed, one trace (A11).

@@ -28,8 +28,8 @@ PAPER_C = 60
 DEFINITION = (
     "On every computer the messages (requests and responses) form one sequence, in the order of delivery. A "
     "traditional protocol orders each of them with the one before it. This one does so only if one of the two "
-    "significantly precedes the other, or both are requests that conflict (PROTOCOL §2). Shown: the share of messages "
-    "that are not ordered with the one before them."
+    "significantly precedes the other, or both are requests that conflict (protocol.md §2.3). Shown: the share of "
+    "messages that are not ordered with the one before them."
 )
 
 

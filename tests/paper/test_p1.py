@@ -25,7 +25,7 @@ from tests.paper.stage import Instance, Stage
 
 SetUp = Callable[[str], Stage]
 
-# §2.2 and §4.1
+# P1 §2.2 and §4.1
 
 
 def test_compatible_operations_and_outputs() -> None:
@@ -64,7 +64,7 @@ def test_message_types(set_up: SetUp) -> None:
     assert [type_of(m) for m in posted] == ["SI", "NN", "N", "O"]
 
 
-# §4.2 tables
+# P1 §4.2 tables
 
 TYPES = ("SI", "NI", "SN", "NN")
 PAIRS = list(product(TYPES, repeat=2))
@@ -202,7 +202,7 @@ def test_figure_10_common_destinations(set_up: SetUp, late: str) -> None:
     assert sorted(stage.delivered("oi@i")) == ["m1i", "m2i"]
 
 
-# §2.4 and §2.5
+# P1 §2.4 and §2.5
 
 
 def test_ways_to_compute_in_many_objects(set_up: SetUp) -> None:

@@ -31,7 +31,7 @@ def five(set_up_group: SetUp, more: str = "") -> GroupStage:
     return stage
 
 
-# §3.1 complete group
+# P2 §3.1 complete group
 
 
 def test_figure_2_complete_group(set_up_group: SetUp) -> None:
@@ -64,7 +64,7 @@ def test_a_lost_decision_is_told_again(set_up_group: SetUp) -> None:
     stage.until(lambda: stage.complete("a b c d"), most=3 * TIMING.delta)
 
 
-# §3.2 membership changes
+# P2 §3.2 membership changes
 
 
 def test_membership_change_1_an_object_joins(set_up_group: SetUp) -> None:
@@ -103,7 +103,7 @@ def test_the_last_majority_cannot_leave(set_up_group: SetUp) -> None:
     assert stage.complete("a b") and stage.version("a") == 1
 
 
-# §5.1 and §5.2 versions and detection
+# P2 §5.1 and §5.2 versions and detection
 
 
 def test_the_version_goes_up_by_one(set_up_group: SetUp) -> None:
@@ -154,7 +154,7 @@ def test_an_object_that_only_one_cannot_reach(set_up_group: SetUp, reached: str)
     assert {*FIVE.split()} - {*left} <= {reached, "o3"}
 
 
-# §5.3 membership procedure
+# P2 §5.3 membership procedure
 
 
 def test_figure_4_join_and_leave(set_up_group: SetUp) -> None:
@@ -260,7 +260,7 @@ def test_normal_messages_are_sent_while_updating(set_up_group: SetUp) -> None:
     assert stage.delivered("f@o4") == stage.delivered("f@o5") == ["m"]
 
 
-# §5.4 faults while the membership changes
+# P2 §5.4 faults while the membership changes
 
 
 def test_fault_1_the_initiator_faults_before_its_message(set_up_group: SetUp) -> None:
@@ -324,7 +324,7 @@ def test_all_initiate_at_the_same_time(set_up_group: SetUp) -> None:
     assert stage.version("o6") <= 3
 
 
-# §5.4 theorem
+# P2 §5.4 theorem
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -374,7 +374,7 @@ def upheave(stage: GroupStage, chance: Random) -> None:
             pass  # too many are about to leave already
 
 
-# §2 assumption (4): partitions; and those who are excluded
+# P2 §2 assumption (4): partitions; and those who are excluded
 
 
 def test_only_the_side_with_a_majority_goes_on(set_up_group: SetUp) -> None:

@@ -20,7 +20,7 @@ from tests.paper.stage import TIMING, Stage
 
 SetUp = Callable[[str], Stage]
 
-# §2.2 conflict
+# P3 §2.2 conflict
 
 
 def perform(counter: Counter, method: str) -> tuple[Any, int]:
@@ -103,7 +103,7 @@ def test_equal_cids_mean_compatible_even_where_conflict_is_not_transitive(set_up
     assert first < third < fifth
 
 
-# §4.1 identifiers, Figure 3
+# P3 §4.1 identifiers, Figure 3
 
 
 def test_figure_3_object_vector(set_up: SetUp) -> None:
@@ -206,7 +206,7 @@ def test_commit_merges_and_abort_does_not(set_up: SetUp) -> None:
     assert stage.concurrent("m2", "m3")
 
 
-# §4.2 Figure 4, Table 2, ordering rule
+# P3 §4.2 Figure 4, Table 2, ordering rule
 
 
 def figure_4(set_up: SetUp, m1: str) -> Stage:
@@ -313,7 +313,7 @@ def test_message_groups_share_their_id(set_up: SetUp) -> None:
     assert [stage.sent(m).group.no for m in ("m1", "m2")] == [0, 1]
 
 
-# §4.3 transmission and receipt
+# P3 §4.3 transmission and receipt
 
 
 def test_message_fields(set_up: SetUp) -> None:
@@ -380,7 +380,7 @@ def test_a_message_that_comes_twice_is_received_once(set_up: SetUp) -> None:
     assert any(isinstance(e, Dropped) and n == "k" for n, e in stage.heard)
 
 
-# §4.4 delivery
+# P3 §4.4 delivery
 
 
 def test_ready_no_conflicting_instance_is_running(set_up: SetUp) -> None:

@@ -173,7 +173,7 @@ def test_a2_without_the_response_nothing_is_received(right: bool) -> None:
 
 @pytest.mark.parametrize(("received", "blamed"), [(("g@n1",), False), (("g@n2",), True), (("g@n1", "g@n2"), True)])
 def test_a2_received_follows_the_receipt(received: tuple[str, ...], blamed: bool) -> None:
-    """§2.2, P0 Tables 1 and 2: under drec only the first response counts, under crec all of them."""
+    """protocol.md §2.2, P0 Tables 1 and 2: under drec only the first response counts, under crec all of them."""
     hand = Hand()
     ann = hand.client("ann")
     call = hand.send(ann, "g.c@n1,n2", "sync")
@@ -223,7 +223,7 @@ def test_a2_through_a_third_message(right: bool) -> None:
 @both
 @pytest.mark.parametrize("transmission", ["f.c@n1,n2", "o.c@n1 f.c@n2"], ids=["mcast", "pcast"])
 def test_a2_the_other_instances_of_a_message_group(transmission: str, right: bool) -> None:
-    """§2, P0 Fig. 5: if one instance of a message group precedes m, so do its other instances."""
+    """protocol.md §2.2, P0 Fig. 5: if one instance of a message group precedes m, so do its other instances."""
     hand = Hand()
     m1 = hand.send(hand.client("ann"), transmission)
     instance = hand.deliver(m1, "f@n1" if transmission.startswith("f") else "o@n1")
@@ -235,7 +235,7 @@ def test_a2_the_other_instances_of_a_message_group(transmission: str, right: boo
 
 @both
 def test_a2_a_read_matters_to_its_own_instance(right: bool) -> None:
-    """§2, P1 §4."""
+    """protocol.md §2.2, P1 §4."""
     hand = Hand()
     ann = hand.client("ann")
     read, m2 = hand.send(ann, "f.r@n2"), hand.send(ann, "f.c@n2")
@@ -246,7 +246,7 @@ def test_a2_a_read_matters_to_its_own_instance(right: bool) -> None:
 @both
 @pytest.mark.parametrize("method", ["r", "c"])
 def test_a2_a_read_need_not_be_remembered_after_that(method: str, right: bool) -> None:
-    """§2, P1 §4: it precedes nothing beyond its own instance; a request that changes state does."""
+    """protocol.md §2.2, P1 §4: it precedes nothing beyond its own instance; a request that changes state does."""
     hand = Hand()
     ann = hand.client("ann")
     m1, m3 = hand.send(ann, f"f.{method}@n2"), hand.send(ann, "o.c@n1")
