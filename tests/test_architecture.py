@@ -168,6 +168,21 @@ def test_imports_go_down_only(module: str) -> None:
         assert LEVELS[room(name)] < mine, f"{module}:{line} imports {name}, which is not below it"
 
 
+def test_the_page_has_every_room_at_its_level() -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    told = {name: int(level) for name, level in re.findall(r"^\| `([\w/.]+)` \| (\d) \|", page, re.MULTILINE)}
+    assert told == {name or "framework/__init__.py": level for name, level in LEVELS.items()}
+
+
+@pytest.mark.parametrize("room_name", ["com", "orb"])
+def test_the_page_names_every_module_of_the_two_large_rooms(room_name: str) -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    part = page[page.index(f"### Inside of `{room_name}`") :]
+    told = set(re.findall(r"`(\w+)/?`", part[: part.index("\n## " if room_name == "orb" else "\n### ", 5)]))
+    here = {p.stem if p.is_file() else p.name for p in (ROOT / "framework" / room_name).iterdir()}
+    assert here - {"__init__", "__pycache__"} <= told
+
+
 @pytest.mark.parametrize("path", [p for p in CODE if p not in FRAMEWORK], ids=lambda p: str(p.relative_to(ROOT)))
 def test_objects_and_examples_see_only_the_public_names(path: Path) -> None:
     """Rule 2."""

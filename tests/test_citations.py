@@ -1,10 +1,11 @@
-"""Each citation of docs/protocol.md, and of a paper, names a section that exists.
+"""Each citation of a page of docs/, and of a paper, names what exists; and what stands in two places is the same.
 
 A section sign belongs to the page or paper that was named last in the same paragraph: ``protocol.md §4.1, §5.2``,
 ``P3 §4.3``. The sections of the papers stand in the last section of docs/protocol.md.
 """
 
 import re
+from ast import get_docstring, parse
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,6 +86,26 @@ def test_each_numbered_item_of_a_paper_that_is_cited_exists() -> None:
             if not 1 <= int(first) <= int(last or first) <= items[name].get(kind, 0):
                 wrong.append(f"{path.relative_to(ROOT)}: {name} {kind} {first}{'-' + last if last else ''}")
     assert not wrong, "no such item:\n" + "\n".join(wrong)
+
+
+def test_each_page_and_heading_that_code_names_exists() -> None:
+    wrong = []
+    for path in files():
+        for name, heading in re.findall(r"docs/([\w-]+\.md)(?:, \"([^\"]+)\")?", path.read_text(encoding="utf-8")):
+            page = ROOT / "docs" / name
+            if not page.is_file() or (heading and f"## {heading}\n" not in page.read_text(encoding="utf-8")):
+                wrong.append(f"{path.relative_to(ROOT)}: docs/{name} {heading}")
+    assert not wrong, "no such page or heading:\n" + "\n".join(wrong)
+
+
+def plain(text: str) -> str:
+    return " ".join(text.replace("``", "`").split())
+
+
+def test_the_contract_of_a_driver_is_the_same_in_both_places() -> None:
+    said = get_docstring(parse((ROOT / "framework/com/__init__.py").read_text(encoding="utf-8"))) or ""
+    contract = plain(said[said.index("**Feeding**") :])
+    assert contract in plain((ROOT / "docs/architecture.md").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Options of gRPC, for links and sessions alike. docs/architecture.md, "Known traps", says where the numbers come from."""
+"""Options of gRPC, for links and sessions alike; for the reasons see docs/architecture.md, "Known traps"."""
 
 from typing import Any
 
