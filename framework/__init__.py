@@ -1,7 +1,7 @@
 """OBO: distributed objects that are ordered only where order matters.
 
-These are the public names; the rooms behind them are in ARCHITECTURE.md. Each is imported when it is first used: so
-declaring and testing objects does without gRPC, and ``obo`` deals with Ctrl-C before it imports anything else.
+These are the public names; the rooms behind them are in docs/architecture.md. Each is imported when it is first used:
+so declaring and testing objects does without gRPC, and ``obo`` deals with Ctrl-C before it imports anything else.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What travels with a request so that every replica judges conflict alike (PROTOCOL §1).
+"""What travels with a request so that every replica judges conflict alike (protocol.md §2.1).
 
 Two calls conflict iff their methods are declared to conflict and their keys meet in something that is not read by
 both. A call without keys meets every key.
@@ -95,7 +95,7 @@ class Relation:
         return b in self.rows.get(a, ())
 
     def free(self, method: str) -> bool:
-        """A method that conflicts with nothing needs no agreement (PROTOCOL §5)."""
+        """A method that conflicts with nothing needs no agreement (protocol.md §5.3)."""
         return method not in self.rows
 
     def conflict(self, f: Footprint, g: Footprint) -> bool:

@@ -1,4 +1,4 @@
-"""Identifiers of PROTOCOL §3. They print short and sort right; one cannot be passed for another.
+"""Identifiers of protocol.md §3. They print short and sort right; one cannot be passed for another.
 
 A replica is written ``bank@n2``: object ``bank`` on node ``n2``. Replica and node names are interned strings and
 not pairs because they are dictionary keys on every hot path of the com layer.
@@ -88,7 +88,7 @@ class Stamp(NamedTuple):
 
 
 class Invocation(NamedTuple):
-    """The path of call numbers from the root: the same at every replica that makes the call (PROTOCOL §3)."""
+    """The path of call numbers from the root: the same at every replica that makes the call (protocol.md §3.2)."""
 
     client: str
     path: tuple[int, ...]

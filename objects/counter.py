@@ -2,7 +2,7 @@
 
 ``increment`` and ``decrement`` are compatible: the sum does not tell their order. ``show`` conflicts with
 both. The papers call conflict transitive; this counter shows that it is not: increment conflicts with show,
-show with decrement, and yet increment is compatible with decrement (PROTOCOL §9).
+show with decrement, and yet increment is compatible with decrement (protocol.md §14.1).
 """
 
 from framework import Object, conflict_matrix, method

@@ -1,4 +1,4 @@
-"""The four rules of ARCHITECTURE.md, read off the source (STYLE: style is a test).
+"""The four rules of docs/architecture.md, read off the source: style is a test.
 
 1. ``com/`` and ``declare/`` are pure: no asyncio, grpc, os, random, threading, time, logging, not even through a
    module of the framework that they import.
@@ -168,13 +168,28 @@ def test_pure_modules_read_nothing_of_the_machine_through_sys() -> None:
 @pytest.mark.parametrize("module", [m for m in MODULES if m.startswith("framework")])
 def test_imports_go_down_only(module: str) -> None:
     """Rule 2."""
-    assert room(module) in LEVELS, f"{module} is in no room of ARCHITECTURE.md"
+    assert room(module) in LEVELS, f"{module} is in no room of docs/architecture.md"
     mine = LEVELS[room(module)]
     for line, name in imports(MODULES[module]):
         assert name != ".", f"{module}:{line} has a relative import"
         if name.split(".")[0] != "framework" or room(name) == room(module):
             continue
         assert LEVELS[room(name)] < mine, f"{module}:{line} imports {name}, which is not below it"
+
+
+def test_the_page_has_every_room_at_its_level() -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    told = {name: int(level) for name, level in re.findall(r"^\| `([\w/.]+)` \| (\d) \|", page, re.MULTILINE)}
+    assert told == {name or "framework/__init__.py": level for name, level in LEVELS.items()}
+
+
+@pytest.mark.parametrize("room_name", ["com", "orb"])
+def test_the_page_names_every_module_of_the_two_large_rooms(room_name: str) -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    part = page[page.index(f"### Inside of `{room_name}`") :]
+    told = set(re.findall(r"`(\w+)/?`", part[: part.index("\n## " if room_name == "orb" else "\n### ", 5)]))
+    here = {p.stem if p.is_file() else p.name for p in (ROOT / "framework" / room_name).iterdir()}
+    assert here - {"__init__", "__pycache__"} <= told
 
 
 @pytest.mark.parametrize("path", [p for p in CODE if p not in FRAMEWORK], ids=lambda p: str(p.relative_to(ROOT)))

@@ -1,4 +1,5 @@
-"""Conflict of footprints (PROTOCOL §1), and its form for an index: f and g conflict iff places(f) meets meets(g)."""
+"""Conflict of footprints (protocol.md §2.1), and its form for an index: f and g conflict iff places(f) meets
+meets(g)."""
 
 from typing import get_args
 
@@ -24,7 +25,7 @@ quick = settings(derandomize=True, deadline=None, max_examples=examples(75, 300)
 
 
 def naive(declared: list[tuple[str, str]], f: Footprint, g: Footprint) -> bool:
-    """As §1 says it."""
+    """As protocol.md §2.1 says it."""
     if (f.method, g.method) not in declared and (g.method, f.method) not in declared:
         return False
     if f.keys is None or g.keys is None:

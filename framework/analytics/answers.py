@@ -144,7 +144,7 @@ def _destinations(tables: Tables, groups: DataFrame) -> DataFrame:
 
 
 def _satisfied(nested: Column) -> Column:
-    """PROTOCOL §1, as framework.sim.verdict.satisfied reads it; here as an expression."""
+    """protocol.md §8.2, as framework.sim.verdict.satisfied reads it; here as an expression."""
     way = F.regexp_extract("receipt", r"^([a-z]+)", 1)
     detail = F.regexp_extract("receipt", r"\((.*)\)$", 1)
     n = F.size("got")

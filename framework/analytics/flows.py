@@ -1,7 +1,7 @@
 """How knowledge of a message goes from one caller to the next: the relation "significantly precedes" as a graph.
 
-By PROTOCOL §2 a message precedes whatever is sent by one who knows of it. A caller is a session or an instance, named
-by its sid; it may know something from some record of its trace on. Knowledge goes
+By protocol.md §2.2 a message precedes whatever is sent by one who knows of it. A caller is a session or an instance,
+named by its sid; it may know something from some record of its trace on. Knowledge goes
 
 - with a request to the instances that perform it;
 - with a response to the caller that receives it;

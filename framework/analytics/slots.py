@@ -1,11 +1,11 @@
 """Conflict as something that a window can see.
 
-Two calls on one object conflict iff their methods are declared to, and their keys meet in modes that do (PROTOCOL §1).
-To find conflicting calls without comparing all with all, each call is put into *lanes*: one for each of its keys and
-each method that its own conflicts with. Calls that conflict share a lane; in a lane the calls of one method stand
-against those of the other, and modes decide. A call without key meets every key: it stands, as a writer of everything,
-in the lane of the slot ``*``, where keyed calls of methods it conflicts with stand as well, as ones that only it can
-touch.
+Two calls on one object conflict iff their methods are declared to, and their keys meet in modes that do
+(protocol.md §2.1). To find conflicting calls without comparing all with all, each call is put into *lanes*: one for
+each of its keys and each method that its own conflicts with. Calls that conflict share a lane; in a lane the calls of
+one method stand against those of the other, and modes decide. A call without key meets every key: it stands, as a
+writer of everything, in the lane of the slot ``*``, where keyed calls of methods it conflicts with stand as well, as
+ones that only it can touch.
 """
 
 from collections.abc import Collection, Iterable, Sequence

@@ -65,8 +65,9 @@ def halves(tables: Tables) -> DataFrame:
 
 
 def cut(tables: Tables) -> DataFrame:
-    """§7: a change that was sent to all replicas in an earlier view, and performed by all its surviving destinations,
-    is in the state of every survivor that joined later. Judged when all that are in the final view have stopped."""
+    """protocol.md §11.1: a change that was sent to all replicas in an earlier view, and performed by all its surviving
+    destinations, is in the state of every survivor that joined later. Judged when all that are in the final view have
+    stopped."""
     if not tables.later:
         return none(tables, *VIOLATION)
     facts = tables.places.where("final and not torn and not fallen_back and over and ready_i is not null")

@@ -62,7 +62,7 @@ def run(
     svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the schedule as a picture.")] = None,
     every: Annotated[bool, typer.Option("--list", help="List the scenarios that come with OBO.")] = False,
 ) -> None:
-    """Try every order in which a small scenario can go, and judge each end by the definitions (PROTOCOL §2, §8).
+    """Try every order in which a small scenario can go, and judge each end by the definitions (protocol.md §2, §13).
 
     Ends with 0 if nothing is wrong, 1 if a schedule is, 2 at a mistake, 130 at Ctrl-C."""
     if every:

@@ -104,7 +104,7 @@ def run(
     ] = None,
     replay: Annotated[str | None, typer.Option(metavar="FILE", help="Run the world in this file again.")] = None,
 ) -> None:
-    """Run seeded worlds with faults and judge each by the definitions (PROTOCOL §2, §8)."""
+    """Run seeded worlds with faults and judge each by the definitions (protocol.md §2, §13)."""
     shape = {
         "nodes": whole("--nodes", nodes, 1, 64),
         "objects": whole("--objects", objects, 1, 1000),

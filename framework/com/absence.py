@@ -1,4 +1,4 @@
-"""A replica's queue when destinations depart (PROTOCOL §5.3, §7): who is not waited for, and what is void.
+"""A replica's queue when destinations depart (protocol.md §5.3, §10.5): who is not waited for, and what is void.
 
 A request whose destination departs is agreed without it, and equally at all survivors: a proposal of the departed one
 counts iff it is in the union of the flush. What a departed origin sent and the union does not bring is void: neither it

@@ -1,8 +1,8 @@
-"""Who has to come first at a replica (PROTOCOL §5.4): requests known here and instances running, by slot.
+"""Who has to come first at a replica (protocol.md §5.4): requests known here and instances running, by slot.
 
 A request is *known* here when it is waiting or only announced. It stands at its origin stamp while it is unsafe and at
-its agreed stamp afterwards. "Nothing stands before m" then says both conditions of §5.4 in one: no conflicting request
-has a smaller stamp, and none with a smaller origin stamp is unsafe.
+its agreed stamp afterwards. "Nothing stands before m" then says both conditions of protocol.md §5.4 in one: no
+conflicting request has a smaller stamp, and none with a smaller origin stamp is unsafe.
 
 Joining. A nested request whose ancestor is running here is part of it: it waits neither for this ancestor nor for
 requests that wait for it. It joins only while the ancestor waits for the very call that it came from, so that at every

@@ -1,4 +1,4 @@
-"""Back-pressure (PROTOCOL §6): calls of clients that wait until a peer takes what is queued for it."""
+"""Back-pressure (protocol.md §8.5): calls of clients that wait until a peer takes what is queued for it."""
 
 from collections import deque
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What comes before a request at a replica: its predecessors (PROTOCOL §5.1), and the stamps it must pass (§5.2)."""
+"""What comes before a request at a replica: its predecessors (protocol.md §5.1), and the stamps it must pass (§5.2)."""
 
 from collections.abc import Collection, Iterable
 
@@ -136,7 +136,7 @@ class Before:
         return before.stamp is not None if before else self.past.is_delivered(mark)
 
     def _undelivered(self, entry: Entry) -> Mark | None:
-        """Return a predecessor that must be delivered before this request starts (docs/protocol.md, 5.4 and 7.3).
+        """Return a predecessor that must be delivered before this request starts (protocol.md §5.4 and §7.3).
 
         A request that joins the prepared work of its transaction waits for all of them, like any other. A call back to
         a running ancestor stands at the place of that instance: only calls made on behalf of it come first, because
@@ -176,7 +176,7 @@ class Before:
             entry.rests = self._last_undelivered(entry)
         return not entry.preds
 
-    # stamps (PROTOCOL §5.2)
+    # stamps (protocol.md §5.2)
 
     def _bound(self, entry: Entry) -> Stamp:
         """The highest stamp that the proposal for this request must pass."""

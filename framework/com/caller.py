@@ -1,6 +1,6 @@
 """Who sends: an instance on a replica, or a client's session (a transaction, P0 §2). Its context, its calls.
 
-A caller's context says what must be delivered before anything it sends from now on (PROTOCOL §4). Requests that
+A caller's context says what must be delivered before anything it sends from now on (protocol.md §4.1). Requests that
 only read are kept apart: they matter to later requests of their own instance and are forgotten with it (P1 §4).
 """
 

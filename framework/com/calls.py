@@ -71,7 +71,7 @@ class Calls:
         self.send(caller, event)
 
     def _waits_for_commit(self, caller: Instance, event: Submit) -> bool:
-        """Return whether a one-way call leaves with the commit of its caller's transaction (docs/protocol.md, 7.5)."""
+        """Return whether a one-way call leaves with the commit of its caller's transaction (protocol.md §7.5)."""
         if event.kind != "oneway" or event.independent:
             return False
         return bool(self.com.hosts[caller.sid.replica].order.roots)
@@ -233,7 +233,7 @@ class Calls:
         """Its responses are wanted."""
         self._waiting[call.group] = (caller, call)
 
-    # client sessions and back-pressure (PROTOCOL §6)
+    # client sessions and back-pressure (protocol.md §8.1 and §8.5)
 
     def session_of(self, client: str) -> ClientSession:
         session = self.sessions.get(client)
@@ -251,7 +251,7 @@ class Calls:
         """Return the session of a client; for a part of its transaction, the sender that this transaction is.
 
         A transaction begins with the context of the session, and the session takes over its context when it ends. What
-        the client does outside of it meanwhile has no order with it (docs/protocol.md, 7.2)."""
+        the client does outside of it meanwhile has no order with it (protocol.md §7.2)."""
         session = self.session_of(str(event.caller))
         if not event.tran:
             return session

@@ -1,4 +1,4 @@
-"""The sparse object vector (PROTOCOL §4): per destination replica, the requests that must come first.
+"""The sparse object vector (protocol.md §4): per destination replica, the requests that must come first.
 
 Entries are sets, not maxima: of two requests from one node, the later may be deliverable while the earlier waits,
 and a maximum would order what nothing relates.

@@ -5,8 +5,8 @@ instance, the response. What each of them is promised stays its own: an invocati
 that is kept; a group id; its place in its session; an answer of its own, also if a neighbour raises.
 
 They are ordered as one: the footprint of a convoy is what all its calls touch. That orders more than each alone would
-need, never less. So that nobody waits for what is none of its business (PROTOCOL §5: compatible requests never wait for
-each other), a convoy has either
+need, never less. So that nobody waits for what is none of its business (protocol.md §2.3: compatible requests never
+wait for each other), a convoy has either
 
 - calls of one session, which follow each other anyway (P0 Def. 1), or
 - calls of sessions that have nothing under way and know of nothing but earlier requests to the same replicas; where all

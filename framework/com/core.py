@@ -1,4 +1,4 @@
-"""``Com.step(event, now) -> effects``: the one entrance of the com layer (PROTOCOL §3-§6).
+"""``Com.step(event, now) -> effects``: the one entrance of the com layer (protocol.md §3 to §12).
 
 The state of a node is here and in what this module owns: links, hosts (one per replica), calls (of instances and
 client sessions). A step takes one event, changes the state and says what the driver has to do. It neither blocks nor
@@ -181,7 +181,7 @@ class Com:
             self._effects = []
 
     def session(self, client: str) -> Session | None:
-        """What a client is to keep, to go on elsewhere (PROTOCOL §4)."""
+        """What a client is to keep, to go on elsewhere (protocol.md §8.1)."""
         return self.calls.session(client)
 
     # for hosts

@@ -1,4 +1,5 @@
-"""Whether so much waits that a driver should take no more calls of clients (PROTOCOL §6: nothing grows without bound).
+"""Whether so much waits that a driver should take no more calls of clients (protocol.md §8.5: nothing grows without
+bound).
 
 A replica that has no state yet, or catches up, may have more before it than others: these go on, and keep for it what
 they do. When that is too much they hold their clients back, for a while: perhaps its state is about to be there. Then

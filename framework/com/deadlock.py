@@ -1,4 +1,4 @@
-"""Who waits for whom, and which transaction gives way (PROTOCOL §9: the papers leave it to time-outs).
+"""Who waits for whom, and which transaction gives way (protocol.md §7.6: the papers leave it to time-outs).
 
 A transaction keeps its slots until it is over, so two of them may wait for each other, over several objects and nodes.
 Each node looks from time to time at the requests that wait at its replicas. If some of them are parts of transactions,

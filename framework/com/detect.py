@@ -1,4 +1,4 @@
-"""Who has been silent for too long (PROTOCOL §7).
+"""Who has been silent for too long (protocol.md §10.2).
 
 A member that has nothing to say sends an empty frame every delta, so silence means something. How long it may last is
 learned from each peer: the mean of the times between what was heard, and several times their deviation, but never less

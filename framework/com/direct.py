@@ -26,7 +26,8 @@ def direct(order: "Order", request: Request, footprint: Footprint, mark: Mark, p
     group = request.group
     entry = Entry(group, made.stamp(request.number, group), footprint, request.dests)
     for before in preds:
-        if not past.is_delivered(before) or past.instead(before):  # it is void: what it stood for comes first (§7)
+        # if it is void, what it stood for comes first (protocol.md §10.5)
+        if not past.is_delivered(before) or past.instead(before):
             return None
         entry.floor = max(entry.floor, past.stamp_of(before))
     entry.places, entry.meets = order.relation.slots(footprint)

@@ -1,4 +1,4 @@
-"""Compatibility identifiers and the history they divide (PROTOCOL §3, §4).
+"""Compatibility identifiers and the history they divide (protocol.md §3.4, §4.5).
 
 An epoch is a set of footprints that are all compatible with each other. An instance that conflicts with one of them
 opens the next epoch. Only then does what the earlier instances knew become a predecessor of what later ones send:
@@ -10,10 +10,10 @@ current, the one its context goes to.
 
 What is passed on stays small. Let p and q be conflicting requests, both agreed at a replica r, and p's stamp the lower:
 then p is delivered before q at r as it was here. So when q's epoch is closed, q at r stands for p at r, as a request
-stands for those that its sender knew (PROTOCOL §4). Else a line of n conflicting calls in flight would drag n marks
-along with each response. And a request that was delivered after agreement will be at all its destinations (A5): there
-it stands for what it waits for itself, requests of other origins, too. So what is left is the last word of each of
-those who send one call after the other, however many rows they touch while a replica is behind.
+stands for those that its sender knew (protocol.md §4.5). Else a line of n conflicting calls in flight would drag n
+marks along with each response. And a request that was delivered after agreement will be at all its destinations (A5):
+there it stands for what it waits for itself, requests of other origins, too. So what is left is the last word of each
+of those who send one call after the other, however many rows they touch while a replica is behind.
 """
 
 from typing import NamedTuple

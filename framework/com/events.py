@@ -27,7 +27,7 @@ class Outgoing(NamedTuple):
 
 
 class Session(msgspec.Struct, frozen=True, array_like=True):
-    """What a client keeps of its session at a node, to bring it to another one (PROTOCOL §4)."""
+    """What a client keeps of its session at a node, to bring it to another one (protocol.md §8.1)."""
 
     context: WireContext
     clock: int

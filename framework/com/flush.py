@@ -1,4 +1,4 @@
-"""The flush: what survivors have from the departed, its union, and how all of them use it (PROTOCOL §7).
+"""The flush: what survivors have from the departed, its union, and how all of them use it (protocol.md §10.5).
 
 - A proposal of a departed destination counts if it is in the union, else nobody waits for it.
 - A request of a departed origin that some survivor has is completed: every surviving destination gets it, from any

@@ -3,7 +3,7 @@
 A request waits for the outcomes that its sender knew of: its context names requests to tran of this node. And a commit
 is *late* for a replica where a part that it names has not started: there held work stays held until it has. Only there:
 that replica may be waiting for a state, from a node where something is held for the same transaction, and that node for
-another state from here (docs/protocol.md, 7.4).
+another state from here (protocol.md §7.4).
 """
 
 from collections.abc import Callable

@@ -36,7 +36,7 @@ class Part(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=T
     """What the com layer of a replica hands over."""
 
     clock: int
-    context: WireContext  # what later instances inherit (PROTOCOL §4)
+    context: WireContext  # what later instances inherit (protocol.md §4.1)
     replies: Kept
 
 

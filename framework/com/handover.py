@@ -1,4 +1,4 @@
-"""The state of a replica goes to a node that has joined, while traffic goes on (PROTOCOL §7).
+"""The state of a replica goes to a node that has joined, while traffic goes on (protocol.md §11.1).
 
 From its first view on a joiner is a destination like others: it proposes and agrees, but starts nothing. So any replica
 of the object can give it the state of any later moment at which

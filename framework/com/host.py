@@ -235,7 +235,7 @@ class Host:
 
     def _siblings(self, entry: Entry, request: Request) -> WireContext:
         dests, mine = request.dests, self.replica
-        passed = bool(entry.preds)  # it is not settled: a context has to name it here, too (docs/protocol.md, 4.3)
+        passed = bool(entry.preds)  # it is not settled: a context has to name it here, too (protocol.md §4.3)
         if len(dests) == 1 and not passed:
             return ()
         origin = node_of(request.group.replica)

@@ -12,7 +12,7 @@ from framework.ids import Replica, Sid, object_of
 class Instance(Caller):
     """A method being performed on this replica.
 
-    Most instances call nobody. So what they inherit is put together only when they do (PROTOCOL §4): base, the
+    Most instances call nobody. So what they inherit is put together only when they do (protocol.md §4.1): base, the
     request's context, and the other instances of the request's message group."""
 
     __slots__ = ("base", "entry", "finished", "outbox", "reply", "rides", "siblings")

@@ -1,4 +1,4 @@
-"""One FIFO stream between two nodes, over anything that may lose, repeat or reorder frames (PROTOCOL §6, P3 §4.3).
+"""One FIFO stream between two nodes, over anything that may lose, repeat or reorder frames (protocol.md §9.1, P3 §4.3).
 
 Frames that carry messages are numbered from 1. The receiver drops duplicates, keeps early frames until the gap is
 closed and asks for what is missing; the sender keeps frames until they are acknowledged and sends again from the

@@ -1,9 +1,9 @@
-"""Who is a member now, since when, and which sequence numbers that leaves in use (PROTOCOL §7).
+"""Who is a member now, since when, and which sequence numbers that leaves in use (protocol.md §10.7).
 
-Requests from an origin to a replica are numbered (PROTOCOL §4), and contexts name them by these numbers. A new life of
-either node must not be taken for an old one. So its numbers begin above all that an earlier life can have used: at
-``since`` times 2^32. Whatever is below is over: delivered, part of a state that was handed over, or void; but for the
-requests of a departed origin that the flush has brought.
+Requests from an origin to a replica are numbered (protocol.md §3.3), and contexts name them by these numbers. A new
+life of either node must not be taken for an old one. So its numbers begin above all that an earlier life can have used:
+at ``since`` times 2^32. Whatever is below is over: delivered, part of a state that was handed over, or void; but for
+the requests of a departed origin that the flush has brought.
 """
 
 from collections import deque

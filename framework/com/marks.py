@@ -1,4 +1,4 @@
-"""Delivered marks on their way to the peers (PROTOCOL §4): one log for all links, each has its place in it.
+"""Delivered marks on their way to the peers (protocol.md §4.3): one log for all links, each has its place in it.
 
 Marks only let others drop context entries, so they never cause a frame of their own before delta has passed. A link
 that has fallen behind the log gets the whole state instead of the difference.

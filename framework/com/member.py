@@ -1,4 +1,4 @@
-"""Membership: how the members of a view decide the next one (PROTOCOL §7, P2 §5).
+"""Membership: how the members of a view decide the next one (protocol.md §10.3, P2 §5).
 
 One decision per version, by single-decree Paxos with the members of the view as acceptors. Whoever suspects a member,
 hears a node that wants to join, or is asked to, makes an attempt; there is no coordinator. An attempt has a ballot:

@@ -1,4 +1,4 @@
-"""The only message types; they are also the wire types (ARCHITECTURE, "Chosen parts").
+"""The only message types; they are also the wire types (docs/architecture.md, "Chosen parts").
 
 Arrays with an integer tag, so that a proposal is a dozen bytes. Everything is ordered (tuples, sorted), so equal
 states give equal bytes: one seed, one trace (A11).
@@ -52,7 +52,7 @@ class Rider(NamedTuple):
 
 
 class Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False):
-    """Every message carries the view version (PROTOCOL §7)."""
+    """Every message carries the view version (protocol.md §10.6)."""
 
     view: int
 
@@ -78,7 +78,7 @@ class Request(Message, tag=1, frozen=True):
 
 
 class Announce(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False):
-    """What a destination needs to know of a request that it has not got yet (PROTOCOL §5.2)."""
+    """What a destination needs to know of a request that it has not got yet (protocol.md §5.2)."""
 
     number: int
     dests: tuple[Dest, ...]
@@ -95,7 +95,7 @@ class Proposal(Message, tag=2, frozen=True):
 
 class Proposals(Message, tag=10, frozen=True):
     """For requests of one object, from the first to the last that ``origin`` sent to ``at``, which has them: the origin
-    stamps. Most proposals are like that, and they are many (PROTOCOL §5: ranges)."""
+    stamps. Most proposals are like that, and they are many (protocol.md §5.2: ranges)."""
 
     replica: Replica
     at: Replica
@@ -105,7 +105,7 @@ class Proposals(Message, tag=10, frozen=True):
 
 
 class Known(Message, tag=3, frozen=True):
-    """Slow path: the stamp is known at this replica (PROTOCOL §5.3)."""
+    """Slow path: the stamp is known at this replica (protocol.md §5.3)."""
 
     group: GroupId
     replica: Replica
@@ -117,7 +117,7 @@ class Response(Message, tag=4, frozen=True):
     status: str  # "ok", or the name of an error
     body: bytes
     output: bool  # P1's O/N: does it carry data?
-    settled: bool  # its request is settled there: then the response proves it (PROTOCOL §4)
+    settled: bool  # its request is settled there: then the response proves it (protocol.md §4.3)
     context: WireContext
     joins: WireContext  # calls that came back to objects of the caller's chain
     torn: bool = False  # something that it called was undone, before the end of the transaction
@@ -125,7 +125,7 @@ class Response(Message, tag=4, frozen=True):
 
 
 class Delivered(Message, tag=5, frozen=True):
-    """Delivered marks: per replica and origin, ranges (first, last) of sequence numbers (PROTOCOL §4)."""
+    """Delivered marks: per replica and origin, ranges (first, last) of sequence numbers (protocol.md §4.3)."""
 
     marks: tuple[tuple[Replica, Node, tuple[tuple[int, int], ...]], ...]
 
@@ -180,7 +180,7 @@ AnyMessage = Waits | Request | Proposal | Proposals | Known | Response | Deliver
 
 
 class Frame(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False, tag=1):
-    """What crosses a link: numbered, or 0 for one that only carries ack, ask and clock (PROTOCOL §6).
+    """What crosses a link: numbered, or 0 for one that only carries ack, ask and clock (protocol.md §9.1).
 
     A link joins two lives, those that are named: another life of either node has another link, and so have the lives of
     another formation, whose numbers may be the same."""

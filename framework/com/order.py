@@ -1,4 +1,4 @@
-"""One replica's queue (PROTOCOL §5): held → proposed → agreed (fast or slow) → delivered.
+"""One replica's queue (protocol.md §5): held → proposed → agreed (fast or slow) → delivered.
 
     held       waits until each predecessor here is ordered
     proposed   has a place here; later conflicting requests get a higher one: a promise
@@ -12,7 +12,7 @@ footprints (framework.footprint). What cannot go on is registered with what it w
 
 A request is *known* here when it is waiting or only announced. In the index a known request stands at its origin
 stamp while it is unsafe and at its agreed stamp afterwards. "Nothing known before m" then says both conditions of
-PROTOCOL §5.4 in one: no conflicting request has a smaller stamp, none with a smaller origin stamp is unsafe.
+protocol.md §5.4 in one: no conflicting request has a smaller stamp, none with a smaller origin stamp is unsafe.
 
 Copies: replicas of a caller make the same call; each copy is a message group of its own. The first one delivered is
 performed. The others are *void* from then on: they delay nobody, but go on to be proposed and agreed, because other
@@ -197,7 +197,8 @@ class Order(Kin):
                 self.copies[entry.invocation] = copies
 
     def stand_in(self) -> None:
-        """What a void request stood for takes its place (PROTOCOL §7), before a look drops it from predecessors."""
+        """What a void request stood for takes its place (protocol.md §10.5), before a look drops it from
+        predecessors."""
         self.awaited = {mark: entries for mark, entries in self.awaited.items() if not self.past.is_delivered(mark)}
         for entry in self.entries.values():
             for mark in tuple(entry.preds) if entry.proposal is None else ():  # who waits for a void one is held
@@ -261,7 +262,7 @@ class Order(Kin):
                 self._watch(blocker, entry)
 
     def _propose(self, entry: Entry) -> bool:
-        """PROTOCOL §5.1 and §5.2."""
+        """protocol.md §5.1 and §5.2."""
         if self._unordered(entry) is not None:
             return False
         bound = self._bound(entry)
@@ -279,7 +280,7 @@ class Order(Kin):
         return True
 
     def _agree(self, entry: Entry) -> bool:
-        """PROTOCOL §5.3. A request without agreement has its place as soon as it has one here."""
+        """protocol.md §5.3. A request without agreement has its place as soon as it has one here."""
         if entry.stamp is None:
             if not entry.ordered:
                 entry.stamp = entry.proposal
@@ -373,8 +374,8 @@ class Order(Kin):
     def _settle(self, entry: Entry) -> None:
         """Delivered, all that it waits for as well, and its stamp is final: contexts need not name it any more.
 
-        A context names m instead of what m itself waits for (PROTOCOL §4). So a copy that is answered early, or a call
-        that joins its ancestor, is settled only when its own predecessors are."""
+        A context names m instead of what m itself waits for (protocol.md §4.3). So a copy that is answered early, or a
+        call that joins its ancestor, is settled only when its own predecessors are."""
         if entry.serial or not self._settleable(entry):
             return
         mark = entry.mark

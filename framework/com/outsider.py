@@ -1,4 +1,4 @@
-"""A node that is not a member: it asks to be one (PROTOCOL §7).
+"""A node that is not a member: it asks to be one (protocol.md §10.9).
 
 It says Hello to every node of the configuration until one of them tells it a view that it is in. A group that exists
 admits it by a change of view. Where there is none, the nodes form one together when all of them have heard each other:

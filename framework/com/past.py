@@ -2,7 +2,7 @@
 
 Both are bounded. Delivered requests are ranges per origin; the stamps of the latest are kept one by one, older ones
 fold into one number. Highest stamps are kept by slot of the footprint, in two halves: the older one folds into one
-number when the newer one is full. Too high a bound costs only a slow path (PROTOCOL §5.2). All of it happens bit by
+number when the newer one is full. Too high a bound costs only a slow path (protocol.md §5.2). All of it happens bit by
 bit: replicas deliver the same requests, so what takes long stops all of them at the same time.
 """
 

@@ -1,4 +1,4 @@
-"""Who of the destinations of a call is there, and who counts (PROTOCOL §7).
+"""Who of the destinations of a call is there, and who counts (protocol.md §10.11).
 
 A quorum counts against the replicas that an object is declared to have, not against those that are left.
 
@@ -13,7 +13,7 @@ instance takes what it can get, as long as one replica of each object answers.
 For the same reason a call of an instance that several replicas perform is refused if it would have been refused in any
 view since the request of this instance was sent: another replica of the caller may have been in that view when it came
 to this call, and may have ended without it. A call back on account of the one made here would then join its ancestor
-here, before requests that wait for it, and have an ordinary place there, behind them (PROTOCOL §5; A3).
+here, before requests that wait for it, and have an ordinary place there, behind them (protocol.md §6.2; A3).
 
 What is sent to several destinations goes to all replicas of an object, or only to those that have a state: else the
 state that the others will get may already have what comes after it. A call back goes wherever its ancestor went: a

@@ -1,4 +1,4 @@
-"""What a replica says of the place of a request: its proposal, to every destination (PROTOCOL §5.2).
+"""What a replica says of the place of a request: its proposal, to every destination (protocol.md §5.2).
 
 It also announces the request to those that may not have it yet: neither to its origin, nor to who has proposed for it,
 nor from the origin itself, for links are FIFO. Most proposals are the origin stamp, of a request to one object, for

@@ -1,4 +1,4 @@
-"""The states of a node on its way through the group, and what leads from one to the next (PROTOCOL §7, P2 §5.3).
+"""The states of a node on its way through the group, and what leads from one to the next (protocol.md §10.1, P2 §5.3).
 
 This table is the one source: docs/membership.md is checked against it, docs/membership.svg is drawn from it
 (framework.sim.state_picture), and a test drives a node through each of its rows. The paper has two states, normal and

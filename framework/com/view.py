@@ -146,7 +146,8 @@ class Directory:
         return out
 
     def needs_agreement(self, dests: Sequence[Dest], parts: Sequence[Part]) -> bool:
-        """Not with one destination, nor if its methods conflict with nothing (PROTOCOL §5). The same at every node."""
+        """Not with one destination, nor if its methods conflict with nothing (protocol.md §5.3). The same at every
+        node."""
         return len(dests) > 1 and not all(self.objects[p.object].relation.free(p.footprint.method) for p in parts)
 
     def on(self, node: Node) -> list[tuple[Placement, Replica]]:

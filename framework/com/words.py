@@ -1,4 +1,5 @@
-"""What nodes say to each other outside of links: about the next view, and to those who are not members (PROTOCOL §7).
+"""What nodes say to each other outside of links: about the next view, and to those who are not members
+(protocol.md §10.3).
 
 Words may be lost, repeated and overtaken; who needs an answer says them again. They work before there is a link, and
 between nodes that do not use each other's frames any more.

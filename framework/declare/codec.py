@@ -60,7 +60,7 @@ def _extended(encode: Callable[[Any], bytes], write: Write) -> Callable[[Any], b
 
 
 def _order(annotation: Any) -> Any:
-    """Sets have no order of their own, and the bytes go into the trace (PROTOCOL A11): write them sorted."""
+    """Sets have no order of their own, and the bytes go into the trace (protocol.md §13, A11): write them sorted."""
     found = list(_walk(types.type_info(annotation)))
     sets = any(isinstance(t, (types.SetType, types.FrozenSetType)) for t in found)
     odd = any(isinstance(t, types.DictType) and not isinstance(t.key_type, types.StrType) for t in found)

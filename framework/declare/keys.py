@@ -1,4 +1,4 @@
-"""A key as a short string, so that footprints are small and every replica judges alike (PROTOCOL §1).
+"""A key as a short string, so that footprints are small and every replica judges alike (protocol.md §2.1).
 
 The one rule that safety needs: keys that are equal in Python give equal strings. ``1``, ``True``, ``1.0`` and
 ``Decimal(1)`` are one dictionary key, so they are one key here. The other direction is only nice to have: two

@@ -83,7 +83,7 @@ class Method:
         return data
 
     def footprint(self, values: tuple[Any, ...]) -> Footprint:
-        """What travels with the request (PROTOCOL §1); ``values`` as from ``bind``."""
+        """What travels with the request (protocol.md §2.1); ``values`` as from ``bind``."""
         if self._keys is None:
             return self._bare
         found = self._keys(values)

@@ -1,7 +1,7 @@
 """One peer: what waits for it, and the one writer that drains it into whatever stream there is.
 
-The com layer numbers frames and keeps them until they are acknowledged (PROTOCOL §6). So a line may lose a frame: it
-drops what it is given while there is no stream, or while a stream takes nothing. A new stream begins with
+The com layer numbers frames and keeps them until they are acknowledged (protocol.md §9.1). So a line may lose a frame:
+it drops what it is given while there is no stream, or while a stream takes nothing. A new stream begins with
 ``connected``, which sends again what was lost. What is not lost is batching: Writable is given only when the stream
 has taken the frame before, so all that came up meanwhile is one frame; and a little later still while many frames are
 on their way.

@@ -1,4 +1,4 @@
-"""What gRPC is told, for links and sessions alike. ARCHITECTURE, "Known traps", says where the numbers come from."""
+"""Options of gRPC, for links and sessions alike; for the reasons see docs/architecture.md, "Known traps"."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
 """A client's connection to its home node: one stream, many calls in flight; and what happens when the node is lost.
 
 Every call has a number, which is part of its invocation id. When the stream breaks, the client goes to the next node
-it knows, brings its session context along (PROTOCOL §4), and repeats what was not answered, and what may not have
+it knows, brings its session context along (protocol.md §8.1), and repeats what was not answered, and what may not have
 left, under the same numbers: replicas that have performed a call answer it again, the others perform it.
 """
 

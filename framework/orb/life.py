@@ -1,4 +1,4 @@
-"""One stay of a node in the group (PROTOCOL §7): its com layer, its objects, and what they do.
+"""One stay of a node in the group (protocol.md §10.7): its com layer, its objects, and what they do.
 
 ``feed`` is the only way into the com layer: it takes one event and carries out its effects before it returns, and
 nothing that an effect starts feeds an event before that: tasks and futures go on in a later turn of the loop. A life

@@ -1,7 +1,7 @@
 """What a network does to frames: composable wrappers around a wire, each with its own chance of the world's seed.
 
 A wire takes bytes at a time and says when which bytes come out at the other end. Everything here happens *under* the
-link layer (PROTOCOL §6), which has to make a FIFO stream of it.
+link layer (protocol.md §9.1), which has to make a FIFO stream of it.
 """
 
 from random import Random

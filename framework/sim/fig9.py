@@ -1,4 +1,4 @@
-"""P0 §6, Fig. 9, again: how many messages need no order, against how many methods conflict (PROTOCOL §10).
+"""P0 §6, Fig. 9, again: how many messages need no order, against how many methods conflict (protocol.md §15).
 
 A point is a conflict ratio C and a share of requests by ucast; it is measured in one run per seed (fig9_workload), and
 each run is counted in every way of fig9_count. Runs are independent: worker processes take them one by one, and the
@@ -28,8 +28,8 @@ PAPER_C = 60
 DEFINITION = (
     "On every computer the messages (requests and responses) form one sequence, in the order of delivery. A "
     "traditional protocol orders each of them with the one before it. This one does so only if one of the two "
-    "significantly precedes the other, or both are requests that conflict (PROTOCOL §2). Shown: the share of messages "
-    "that are not ordered with the one before them."
+    "significantly precedes the other, or both are requests that conflict (protocol.md §2.3). Shown: the share of "
+    "messages that are not ordered with the one before them."
 )
 
 

@@ -14,9 +14,9 @@ where
     Only messages to the same ``replica``, to the same ``computer``, or ``anywhere`` (P0's definitions name no common
     destination).
 relation
-    ``direct`` and ``significant``: P0 Def. 1-3 without and with its transitive rule. ``ob``: OB-precedes (PROTOCOL §2),
-    that is significant, or requests that conflict. ``rule``: the ordering rule of P0 §5, significant and either from
-    the same sender, or requests that conflict, or a response before a request.
+    ``direct`` and ``significant``: P0 Def. 1-3 without and with its transitive rule. ``ob``: OB-precedes
+    (protocol.md §2.3), that is significant, or requests that conflict. ``rule``: the ordering rule of P0 §5,
+    significant and either from the same sender, or requests that conflict, or a response before a request.
 """
 
 from collections.abc import Iterator

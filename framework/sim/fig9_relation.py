@@ -1,7 +1,7 @@
 """Who precedes whom in a run, by the definitions: the protocol's relation and that of a traditional protocol.
 
 Computed from the trace alone. ``Relations`` replays the run as the oracle does, whose ``before`` is "significantly
-precedes" (PROTOCOL §2, P0 Def. 1-3), and adds what P0 §6 compares it with:
+precedes" (protocol.md §2.2, P0 Def. 1-3), and adds what P0 §6 compares it with:
 
 - responses are messages, too: each has a bit, is sent when its instance ends, and is preceded by what that one knew;
 - ``direct``: the same relation without its transitive rule (P0 Def. 1.3);

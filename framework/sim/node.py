@@ -1,7 +1,7 @@
 """A node of the seeded world: a process that starts, is a member of the group for a while, and may crash.
 
-Each stay in the group is a life of its own (PROTOCOL §7): with a com layer that begins empty and a trace of its own.
-Between two lives the node is an outsider that asks to be let in, or its process does not run at all.
+Each stay in the group is a life of its own (protocol.md §10.7): with a com layer that begins empty and a trace of its
+own. Between two lives the node is an outsider that asks to be let in, or its process does not run at all.
 """
 
 from collections import deque

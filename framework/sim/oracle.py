@@ -1,12 +1,12 @@
-"""Judges a run by the definitions of PROTOCOL §2 and the properties of §8, from its trace alone.
+"""Judges a run by the definitions of protocol.md §2 and the properties of §13, from its trace alone.
 
 It knows nothing of stamps, contexts, epochs or queues and calls none of the rules it judges. What it computes is the
 relation "significantly precedes" itself:
 
 - messages are the parts of message groups; m1 → m2 is kept as a bit set ``before`` per message;
 - per instance ``knows``: what precedes the next message it sends. It starts with its request and what precedes that,
-  and with all that conflicting instances that ended before it on this replica knew (rules 1 and 2 of §2); sending and
-  receiving add to it. *Received* is what the receipt says (P0 Tables 1 and 2);
+  and with all that conflicting instances that ended before it on this replica knew (rules 1 and 2 of protocol.md §2.2);
+  sending and receiving add to it. *Received* is what the receipt says (P0 Tables 1 and 2);
 - a request that only reads precedes later messages of its own instance, and nothing beyond (P1 §4).
 
 Copies of one call, made by replicas of the caller or by a client that repeats it, are one invocation: it counts as
@@ -189,7 +189,8 @@ class Oracle(States):
 
     def _is_passed_over(self, instance: Performed) -> bool:
         """It had not begun when the replica of tran on its node heard that its transaction is aborted. It is answered,
-        not performed. What others it conflicts with or precedes do not matter then: nothing is delivered (§2)."""
+        not performed. What others it conflicts with or precedes do not matter then: nothing is delivered
+        (protocol.md §2.3)."""
         assert instance.group is not None
         here = self.places.get(named(f"{TRAN}@{self.life[0]}", self.life[1]))
         return here is not None and bool(instance.group.tran) and oracle_tran.is_aborted(self, here, instance.tran)
@@ -214,7 +215,8 @@ class Oracle(States):
 
     def _significant(self) -> None:
         """A2, now that it is known what became of the others. A request whose origin is gone may be void, if nobody
-        who decided on the view without it had it (§7): it never comes to this replica. As another copy it may."""
+        who decided on the view without it had it (protocol.md §10.5): it never comes to this replica. As another copy
+        it may."""
         told = set()
         for place, view, group, first in self.early:
             done = place.by_invocation.get(first.invocations[place.object])

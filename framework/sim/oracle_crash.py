@@ -1,5 +1,5 @@
 """Rules about what the lives that ended leave behind: uniformity (A5), nothing acknowledged is lost (A10), and that a
-state which is handed on is the state at the cut between two views (§7).
+state which is handed on is the state at the cut between two views (protocol.md §11.1).
 
 They say what must have happened, so they are judged when all lives of the final view have stopped. A *survivor* is a
 replica whose life is in the final view.
@@ -140,8 +140,9 @@ def _lost_majority(run: Facts, name: str) -> list[int]:
 
 
 def _cut(run: Facts) -> None:
-    """§7: who joins gets the state as of the view change, and then the requests of the new view. So a change that was
-    sent to all replicas in an earlier view, and which all its surviving destinations performed, is in what it adopted.
+    """protocol.md §11.1: who joins gets the state as of the view change, and then the requests of the new view. So a
+    change that was sent to all replicas in an earlier view, and which all its surviving destinations performed, is in
+    what it adopted.
     """
     for group in run.groups.values():
         for name, footprint in group.parts.items():

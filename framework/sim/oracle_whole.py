@@ -101,7 +101,7 @@ def _common(mine: Performed, theirs: Performed, other: Place) -> bool:
 
 
 def _compatible(run: Facts) -> None:
-    """Equal compatibility identifiers mean compatible (P3 §4.1, PROTOCOL §3)."""
+    """Equal compatibility identifiers mean compatible (P3 §4.1, protocol.md §3.4)."""
     for place in run.places.values():
         epochs: dict[str, list[Performed]] = {}
         for instance in [p for p in place.own if p.cid and not p.passed_over]:

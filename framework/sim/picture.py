@@ -15,7 +15,7 @@ from framework.footprint import AGAINST, Footprint
 from framework.trace.files import Trace
 from framework.trace.record import Header, Record
 
-#: The three ways of waiting (PROTOCOL §5.1, 5.2-5.3, 5.4), and then it is performed.
+#: The three ways of waiting (protocol.md §5.1, 5.2-5.3, 5.4), and then it is performed.
 Phase = Literal["held", "agreement", "turn", "performing"]
 PHASES: dict[Phase, str] = {
     "held": "held: a request that must come first is not here",
@@ -158,7 +158,7 @@ class Picture:
                     v.ended, v.committed = end, False
 
     def conflict(self, a: Visit, b: Visit) -> bool:
-        """Do two requests at one replica conflict? (PROTOCOL §1)"""
+        """Do two requests at one replica conflict? (protocol.md §2.1)"""
         f, g = a.footprint, b.footprint
         if f is None or g is None or (f.method, g.method) not in self.conflicts.get(a.object, ()):
             return False

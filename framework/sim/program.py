@@ -1,11 +1,11 @@
 """Random objects and random programs: what the seeded world performs.
 
 What an instance does depends on nothing but the seed and its invocation id, so replicas that perform the same request
-make the same calls (PROTOCOL §3), and so does a client that repeats one.
+make the same calls (protocol.md §3.2), and so does a client that repeats one.
 
 Objects have levels and call downwards only: conflicting instances hold their slots while they wait for what they
 called, so a cycle of objects would be a deadlock of the program, not of the protocol. The one exception is a call back
-to an object of the caller's own chain, which joins the instance that waits for it (PROTOCOL §5).
+to an object of the caller's own chain, which joins the instance that waits for it (protocol.md §6.2).
 """
 
 from collections.abc import Sequence

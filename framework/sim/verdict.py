@@ -155,7 +155,7 @@ class Place:
         return self.performed[self.adopted :]
 
     def conflict(self, f: Footprint | None, g: Footprint | None) -> bool:
-        """PROTOCOL §1: declared for the methods, and keys that meet in something not read by both. Where one only
+        """protocol.md §2.1: declared for the methods, and keys that meet in something not read by both. Where one only
         intends to read or write, it does so to a part of what the key names; then only a whole one can clash."""
         if f is None or g is None or (f.method, g.method) not in self.conflicts:
             return False
@@ -229,7 +229,7 @@ class Facts:
     def is_asked(self, place: Place, view: int, since: int) -> bool:
         """May somebody who joined be waiting for the state of this replica, as far as is known here by this record? Who
         was given one asks again while it is on its way, as it may be lost; and none can be given while something is
-        held for a transaction. So it counts as waiting until it is known here that it has one (PROTOCOL §7)."""
+        held for a transaction. So it counts as waiting until it is known here that it has one (protocol.md §11.1)."""
         return any(
             other.object == place.object
             and other.life[1] > 1
@@ -240,8 +240,8 @@ class Facts:
         )
 
     def _knows_ready(self, life: Life, other: Place, since: int) -> bool:
-        """It tells everybody at once when it has its state, and links are FIFO (PROTOCOL §6): had a request come here
-        by then that it sent later?"""
+        """It tells everybody at once when it has its state, and links are FIFO (protocol.md §9.1): had a request come
+        here by then that it sent later?"""
         came = self.heard.get((life, other.life), [])
         last = bisect_left(came, (since + 1, 0)) - 1
         return other.took is not None and last >= 0 and came[last][1] > other.took
@@ -286,9 +286,9 @@ class Facts:
 def satisfied(
     receipt: str, dests: Collection[str], got: Sequence[str], gone: Collection[str] = (), nested: bool = False
 ) -> bool:
-    """Do these answers complete a receipt? By what the words mean (PROTOCOL §1), not as com/ decides it. Nobody waits
-    for destinations that are gone. A quorum of a client counts against all; an instance takes what it can get, so that
-    replicas of the caller come to the same result."""
+    """Do these answers complete a receipt? By what the words mean (protocol.md §8.2), not as com/ decides it. Nobody
+    waits for destinations that are gone. A quorum of a client counts against all; an instance takes what it can get, so
+    that replicas of the caller come to the same result."""
     way, _, detail = receipt.rstrip(")").partition("(")
     left = set(dests) - set(gone)
     if way == "crec":

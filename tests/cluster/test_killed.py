@@ -63,7 +63,7 @@ def test_clients_are_killed_in_the_middle_of_calls(tmp_path):
 def test_the_home_node_is_killed_during_many_calls(tmp_path, method, calls):
     """The client sees at most one pause and no error, and each call is performed once. The node has no replica of the
     object: with one, that needs membership. It is killed in the middle of a call that both replicas have got: one that
-    only one of them has got needs membership, too (PROTOCOL §7)."""
+    only one of them has got needs membership, too (protocol.md §10.5)."""
     with cluster({"journal": Journal}, 3, processes=True, on={"journal": ["n2", "n3"]}, trace=tmp_path) as c:
         orb = c.connect("n1", timeout=TIMEOUT)
         journal = orb.object(Journal, "journal")

@@ -54,7 +54,8 @@ def test_two_clients_nested_calls_and_a_clean_end(ports, tmp_path):
 
 def test_the_home_node_is_killed_between_calls(ports, tmp_path):
     """The client goes to the next node by itself: no error, each call performed once. The node is killed while no
-    call is half sent: what a killed node has sent to one replica and not to another needs membership (PROTOCOL §7)."""
+    call is half sent: what a killed node has sent to one replica and not to another needs membership
+    (protocol.md §10.5)."""
     calls = 300
     with processes(ports(3), tmp_path) as run:
         with connect(run.at("n1", "n2", "n3")) as orb:

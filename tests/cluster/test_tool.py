@@ -70,7 +70,8 @@ def test_the_life_of_a_cluster(tmp_path, processes):
             with pytest.raises(BadRequest, match="n3 has ended already"):
                 again("n3")
         bank.deposit("ann", 1)
-        # 26 calls, each at one replica at least: n1 and n2, cut off for long, may come back with a state instead (§7).
+        # 26 calls, each at one replica at least: n1 and n2, cut off for long, may come back with a state instead
+        # (protocol.md §11).
         assert c.verify().delivered >= 26
         with pytest.raises(Unavailable, match="no node of the cluster"):
             c.connect()

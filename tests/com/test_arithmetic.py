@@ -64,7 +64,7 @@ def test_a_long_run_is_kept_as_one_number() -> None:
     assert ranges.low == 1 << 52
 
 
-# contexts (PROTOCOL §4)
+# contexts (protocol.md §4)
 
 
 def make(model: dict[Replica, set[Mark]]) -> Context:
@@ -105,7 +105,8 @@ def test_prune_drops_what_is_delivered(model: dict[Replica, set[Mark]], known: d
 @quick
 @given(model=contexts, mark=a_mark)
 def test_after_sending_a_message_stands_for_those_of_its_origin(model: dict[Replica, set[Mark]], mark: Mark) -> None:
-    """§4: m itself waits for what it replaced. Not for what others sent: m may be void when its origin crashes (§7)."""
+    """protocol.md §4.5: m itself waits for what it replaced. Not for what others sent: m may be void when its origin
+    crashes (§10.5)."""
     context = make(model)
     context.replace(REPLICAS[0], mark)
     others = {m for m in model.get(REPLICAS[0], set()) if m[0] != mark[0]}
@@ -125,14 +126,14 @@ def test_equal_contexts_are_equal_bytes(model: dict[Replica, set[Mark]]) -> None
 
 
 def test_entries_are_sets_and_not_maxima() -> None:
-    """§4: of two requests from one node the later may be delivered while the earlier waits."""
+    """protocol.md §4.1: of two requests from one node the later may be delivered while the earlier waits."""
     context, knows = make({REPLICAS[0]: {(NODES[0], 1), (NODES[0], 2)}}), Known()
     knows.ranges(REPLICAS[0], NODES[0]).add(2)
     context.prune(knows)
     assert context.entries == {REPLICAS[0]: {(NODES[0], 1)}}
 
 
-# delivered marks on their way (PROTOCOL §4)
+# delivered marks on their way (protocol.md §4.3)
 
 
 class _Past:

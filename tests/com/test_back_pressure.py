@@ -1,4 +1,4 @@
-"""A bounded window per link (PROTOCOL §6): a sender that outruns it waits, nothing is dropped."""
+"""A bounded window per link (protocol.md §9.3): a sender that outruns it waits, nothing is dropped."""
 
 from collections import defaultdict
 

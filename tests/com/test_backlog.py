@@ -1,5 +1,5 @@
-"""Calls that wait for a peer that does not keep up (PROTOCOL §6): they keep their client's order and their deadlines,
-can be collected and given up like others, and hold up nobody else. See also test_back_pressure.py."""
+"""Calls that wait for a peer that does not keep up (protocol.md §8.5): they keep their client's order and their
+deadlines, can be collected and given up like others, and hold up nobody else. See also test_back_pressure.py."""
 
 from typing import Any
 

@@ -104,7 +104,7 @@ def running(scene: Scene, at: str) -> Sid:
 
 
 def test_an_instance_uses_each_call_number_once() -> None:
-    """Replicas number alike (PROTOCOL §3): the second use of a number would be taken for a copy."""
+    """Replicas number alike (protocol.md §3.2): the second use of a number would be taken for a copy."""
     scene = Scene()
     sid = running(scene, "g@n1")
     call = submit(caller=sid, kind="async", receipt=None)

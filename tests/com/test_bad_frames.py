@@ -1,4 +1,4 @@
-"""What comes from a peer and is not right (PROTOCOL §6, A1): refused or dropped, and the node is as it was before.
+"""What comes from a peer and is not right (protocol.md §9.2, A1): refused or dropped, and the node is as it was before.
 
 The frames are real ones, on their way to a node that is in the middle of something (tests.com.scene), spoilt in one
 way each. "As it was" is meant literally: a fingerprint of all that the node holds.
@@ -391,7 +391,7 @@ def test_a_response_that_nobody_waits_for() -> None:
     assert fingerprint(scene.com) == fingerprint(other)
 
 
-# frames that come again, or too early (PROTOCOL §6)
+# frames that come again, or too early (protocol.md §9.1)
 
 
 @pytest.mark.parametrize("which", range(FRAMES))

@@ -1,4 +1,4 @@
-"""Contexts while a replica is behind, because it waits for its state or its disk is slow (PROTOCOL §4).
+"""Contexts while a replica is behind, because it waits for its state or its disk is slow (protocol.md §4.5).
 
 They name the last word of each session, not all that was ever sent to that replica. Else each request would cost more
 than the one before it, and a node that joins would bring the others to a stand.

@@ -1,4 +1,5 @@
-"""The sending side of a node: identifiers (PROTOCOL §3), what a caller's context becomes (§4), receipts, deadlines."""
+"""The sending side of a node: identifiers (protocol.md §3), what a caller's context becomes (§4.1), receipts,
+deadlines."""
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_a_group_id_is_the_sid_of_its_sender_and_a_number() -> None:
 
 
 def test_invocation_ids_are_paths_of_call_numbers() -> None:
-    """§3. Each part of a pcast is an invocation of its own."""
+    """protocol.md §3.2. Each part of a pcast is an invocation of its own."""
     stage = a_stage()
     ann = stage.client("ann", "n1")
     sent = ann.later("f.w g.a", "m1 m2")
@@ -64,11 +65,11 @@ def test_invocation_ids_are_paths_of_call_numbers() -> None:
     [("f.w", True), ("f.r", True), ("f.w@n1", False), ("g.b", False), ("f.w@n1 g.b@n2", True), ("g.b h.x", False)],
 )
 def test_who_needs_agreement(what: str, ordered: bool) -> None:
-    """§5: not with one destination, nor if its methods conflict with nothing."""
+    """protocol.md §5.3: not with one destination, nor if its methods conflict with nothing."""
     assert a_stage().client("ann", "n1").oneway(what).ordered is ordered
 
 
-# context (§4)
+# context (protocol.md §4)
 
 
 def a_caller() -> Caller:
@@ -112,7 +113,7 @@ def test_receiving_merges_what_was_received() -> None:
 
 
 def test_programs_of_synchronous_calls_carry_empty_contexts() -> None:
-    """§4: a sync response proves delivery."""
+    """protocol.md §4.3: a sync response proves delivery."""
     stage = a_stage(at_once=True)
     ann = stage.client("ann", "n1")
     entries = [ann.sync(what, CREC).entries for what in ("f.w", "g.a", "f.r", "f.w g.a", "f.w")]
@@ -206,7 +207,7 @@ def test_responses_that_came_before_they_were_wanted() -> None:
 
 
 def test_a_client_that_repeats_a_call_is_answered_once() -> None:
-    """§3: with the same number; the first group is answered to nobody."""
+    """protocol.md §8.1: with the same number; the first group is answered to nobody."""
     stage = a_stage()
     ann = stage.client("ann", "n1")
     ann.sync("h.x", SREC, "m")

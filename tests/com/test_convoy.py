@@ -127,7 +127,7 @@ def footprints(keys: str) -> list[Footprint]:
 
 
 def test_the_union_conflicts_with_all_that_one_of_them_conflicts_with() -> None:
-    """PROTOCOL §5: it orders more than each alone would need, never less. More only where a key is read by one and
+    """protocol.md §5.7: it orders more than each alone would need, never less. More only where a key is read by one and
     meant to be written by another: there is no mode for both but to write it."""
     every = footprints("kl")
     relation = Relation([("m", "m"), ("m", "n")], intentions=True)
@@ -239,7 +239,7 @@ def test_a_session_that_knows_of_other_replicas_shares_with_nobody() -> None:
 
 
 def test_what_each_of_them_follows_comes_first() -> None:
-    """PROTOCOL §4: the context of a convoy is that of all its callers."""
+    """protocol.md §5.7: the context of a convoy is that of all its callers."""
     s = Cars()
     s.client("joe", "n1")
     s.leave(s.call("ann", "f.w(a)"), s.call("joe", "f.w(b)"))
@@ -257,7 +257,7 @@ def test_what_each_of_them_follows_comes_first() -> None:
 
 
 def test_what_takes_long_holds_up_nobody_but_who_has_to_wait() -> None:
-    """PROTOCOL §5: compatible requests never wait for each other."""
+    """protocol.md §2.3: compatible requests never wait for each other."""
     s = Cars()
     s.client("joe", "n1").oneway("f.slow(a)", "slow")
     s.leave(s.call("ann", "f.w(a)"), s.call("bob", "f.w(b)"), s.call("eve", "f.w(c)"))
@@ -296,7 +296,7 @@ def test_too_many_requests_to_look_at_are_taken_for_long_ones(monkeypatch: pytes
 
 
 def test_a_call_that_brings_a_session_goes_alone() -> None:
-    """What it brings comes first (PROTOCOL §4)."""
+    """What it brings comes first (protocol.md §4.1)."""
     s = Cars()
     s.hold("n2->n3")
     s.client("joe", "n2").oneway("g.w", "far")
@@ -327,7 +327,7 @@ def test_a_call_that_is_repeated_goes_alone() -> None:
     assert good(s)
 
 
-# back-pressure (PROTOCOL §6)
+# back-pressure (protocol.md §8.5)
 
 
 def test_a_convoy_does_not_pass_a_call_of_its_session_that_waits_for_a_peer() -> None:

@@ -1,4 +1,4 @@
-"""Compatibility identifiers (PROTOCOL §3): equal cids mean compatible; what conflicts inherits (§4)."""
+"""Compatibility identifiers (protocol.md §3.4): equal cids mean compatible; what conflicts inherits (§4.1)."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ class History:
                 self.committed.append((f, context))
 
     def _inherits(self, f: Footprint) -> None:
-        """§4: what an instance that conflicts with it committed before is in its base."""
+        """protocol.md §4.1: what an instance that conflicts with it committed before is in its base."""
         base = set(dict(self.epoch.base_wire).get(AT, ()))
         assert self.epoch.base_wire == self.epoch.base.wire()
         for earlier, context in self.committed:
@@ -94,7 +94,7 @@ def test_a_cid_is_the_sid_of_the_first_of_its_epoch(declared: list[tuple[str, st
 @quick
 @given(steps=steps)
 def test_what_is_compatible_shares_a_cid_and_inherits_nothing(steps: list[Any]) -> None:
-    """That is what the cid is for (§4)."""
+    """That is what the cid is for (protocol.md §4.1)."""
     history = History([("x", "x")], 1000)
     history.run(steps)
     assert len({cid for _, cid in history.started}) <= 1
@@ -102,7 +102,7 @@ def test_what_is_compatible_shares_a_cid_and_inherits_nothing(steps: list[Any]) 
 
 
 def test_abort_leaves_nothing() -> None:
-    """§4: nothing is merged."""
+    """protocol.md §4.1: nothing is merged."""
     history = History([("a", "a")], 1000)
     history.start(Footprint("a"))
     history.end(0, commit=False)
@@ -120,7 +120,7 @@ def test_a_call_that_joins_its_running_ancestor_opens_an_epoch() -> None:
 
 
 def test_slots_and_contexts_are_bounded() -> None:
-    """An epoch is closed early when it grows (§3); what is known to be delivered is dropped (§4)."""
+    """An epoch is closed early when it grows (protocol.md §3.4); what is known to be delivered is dropped (§4.2)."""
     relation, known = Relation([("a", "a")]), Known()
     epoch = Epoch(known, bound=10)
     for n in range(1, 500):

@@ -1,5 +1,5 @@
-"""Calls that come back to an object that waits for them (PROTOCOL §5.4): they are part of the instance that waits, and
-at every replica they are performed at the same point of it."""
+"""Calls that come back to an object that waits for them (protocol.md §6.2): they are part of the instance that waits,
+and at every replica they are performed at the same point of it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""One FIFO stream over a wire that loses, repeats and reorders frames (PROTOCOL §6, P3 §4.3-4.4)."""
+"""One FIFO stream over a wire that loses, repeats and reorders frames (protocol.md §9.1, P3 §4.3-4.4)."""
 
 from collections.abc import Callable
 

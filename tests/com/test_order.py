@@ -1,7 +1,7 @@
-"""One replica's queue against a naive reading of PROTOCOL §5: everything is looked at every time.
+"""One replica's queue against a naive reading of protocol.md §5: everything is looked at every time.
 
 The real queue says what it does, step by step; the model allows each step or not, and after each event there must be
-nothing left that §5 allows. So the model decides neither who is looked at first nor how anything is found.
+nothing left that protocol.md §5 allows. So the model decides neither who is looked at first nor how anything is found.
 """
 
 from typing import Any
@@ -58,7 +58,7 @@ class Known:
 
 
 class Model:
-    """PROTOCOL §5, sentence by sentence."""
+    """protocol.md §5, sentence by sentence."""
 
     def __init__(self, relation: Relation, requests: list[Known]) -> None:
         self.relation = relation
@@ -69,14 +69,16 @@ class Model:
         return [o for o in self.requests.values() if o is not m and self.relation.conflict(m.footprint, o.footprint)]
 
     def may_be_proposed(self, m: Known) -> bool:
-        """§5.1: each predecessor is delivered, or agreed, or, with the same destinations, at least proposed."""
+        """protocol.md §5.1: each predecessor is delivered, or agreed, or, with the same destinations, at least
+        proposed."""
         before = [self.requests[n] for n in m.preds]
         return m.here and all(
             p.started or p.stamp or (p.proposal and p.ordered and m.ordered and p.dests == m.dests) for p in before
         )
 
     def proposal(self, m: Known) -> Stamp:
-        """§5.2: the origin stamp, unless a conflicting request seen here or a predecessor is at least as high."""
+        """protocol.md §5.2: the origin stamp, unless a conflicting request seen here or a predecessor is at least as
+        high."""
         others = [*self.conflicting(m), *(self.requests[n] for n in m.preds)]
         stamps = [s for o in others for s in (o.proposal, o.stamp) if s is not None]
         highest = max(stamps, default=None)
@@ -85,18 +87,19 @@ class Model:
         return Stamp(highest.number + 1, m.group)
 
     def may_be_agreed(self, m: Known) -> bool:
-        """§5.3: all proposals are here and the predecessors are agreed."""
+        """protocol.md §5.3: all proposals are here and the predecessors are agreed."""
         complete = not m.ordered or set(m.proposals) == set(m.dests)
         return m.proposal is not None and complete and all(self.requests[n].stamp for n in m.preds)
 
     def is_safe(self, m: Known) -> bool:
-        """§5.3: fast if all proposals equal the origin stamp, else when all say that they know the stamp."""
+        """protocol.md §5.3: fast if all proposals equal the origin stamp, else when all say that they know the
+        stamp."""
         if m.stamp is None:
             return False
         return not m.ordered or m.stamp == m.first or m.knowing | {HERE} == set(m.dests)
 
     def may_be_delivered(self, m: Known) -> bool:
-        """§5.4."""
+        """protocol.md §5.4."""
         if not m.safe or m.started or not all(self.requests[n].started for n in m.preds):
             return False
         assert m.stamp is not None
@@ -239,7 +242,7 @@ def test_the_queue_does_what_the_protocol_says(play: Any) -> None:
 
 
 def test_compatible_requests_never_wait_for_each_other() -> None:
-    """§5.4: a line of waiting ones on another key delays nobody."""
+    """protocol.md §5.4: a line of waiting ones on another key delays nobody."""
     relation = Relation([("a", "a")])
     waiting = [Known(n, Footprint("a", (("k", WRITE),)), n, 1, frozenset()) for n in range(1, 6)]
     beside = Known(9, Footprint("a", (("l", WRITE),)), 9, 1, frozenset())

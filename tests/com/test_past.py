@@ -1,4 +1,5 @@
-"""What a replica remembers is bounded (PROTOCOL §5.2): too high a bound costs only a slow path, too low is a fault."""
+"""What a replica remembers is bounded (protocol.md §5.2): too high a bound costs only a slow path, too low is a
+fault."""
 
 from typing import Any
 

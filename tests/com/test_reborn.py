@@ -1,5 +1,5 @@
 """A node leaves and comes back within one change of view: its old life is among those who leave, its new one among
-those who join. Nothing of the one may be taken for the other (PROTOCOL §7)."""
+those who join. Nothing of the one may be taken for the other (protocol.md §10.7)."""
 
 import pytest
 

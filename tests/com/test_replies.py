@@ -90,7 +90,7 @@ def test_at_most_once_and_every_copy_is_answered(steps: list[Any], bound: int) -
 @quick
 @given(steps=steps)
 def test_a_repeated_call_of_a_client_is_never_performed_again(steps: list[Any]) -> None:
-    """Not even one that it said it has the answer of (PROTOCOL §3: duplicates are found by the invocation id)."""
+    """Not even one that it said it has the answer of (protocol.md §3.2: duplicates are found by the invocation id)."""
     host = Host(1)
     for (client, number, _), finish, done in steps:
         invocation = Invocation(client, (number,))

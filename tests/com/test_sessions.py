@@ -1,4 +1,5 @@
-"""A client's session (PROTOCOL §4): its order survives a change of node, and it costs what is still needed of it."""
+"""A client's session (protocol.md §8.1): its order survives a change of node, and it costs what is still needed of
+it."""
 
 import pytest
 
@@ -74,7 +75,7 @@ def test_sessions_of_several_nodes_are_joined() -> None:
 
 
 def test_the_clock_of_a_session_travels_with_it() -> None:
-    """Its context does not name what is known to be delivered; so its stamp must be higher (PROTOCOL §4)."""
+    """Its context does not name what is known to be delivered; so its stamp must be higher (protocol.md §4.2)."""
     s = Stage("i j k")
     s.object("f", "i", "w/w", at_once=True)
     s.object("g", "k", at_once=True)

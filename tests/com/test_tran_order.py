@@ -1,4 +1,4 @@
-"""Order inside of and around transactions (docs/protocol.md, 7): each rule in a conversation of few nodes."""
+"""Order inside of and around transactions (protocol.md §7): each rule in a conversation of few nodes."""
 
 from framework.com.events import Begin, Cancel, Collect, Decide
 from framework.com.receipt import CREC, DREC, SREC

@@ -164,7 +164,7 @@ def test_a_wrong_result_is_the_methods_fault_and_a_wrong_answer_the_peers():
 
 
 def test_sets_are_written_in_one_order():
-    # The bytes go into the trace, and one seed must give one trace (PROTOCOL A11), whatever PYTHONHASHSEED is.
+    # The bytes go into the trace, and one seed must give one trace (protocol.md §13, A11), whatever PYTHONHASHSEED is.
     program = (
         "from tests.declare.test_calls import D; import sys\n"
         "sys.stdout.write(D.methods['tags'].pack(({'a', 'b', 'c', 'd', 'e'},)).hex())"

@@ -1,4 +1,4 @@
-"""What rows mean (P3 §2.2; ARCHITECTURE "What a user types"), and every mistake in them."""
+"""What rows mean (P3 §2.2; docs/declare.md), and every mistake in them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The generated code is in step with proto/ (STYLE: style is a test)."""
+"""The generated code is in step with proto/ (style is a test)."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""More comes than the nodes can do: clients are held back before queues and memory grow (PROTOCOL §6).
+"""More comes than the nodes can do: clients are held back before queues and memory grow (protocol.md §8.5).
 
 Nothing is lost, nobody is taken for dead because of it, and who asks how the node is gets an answer.
 """

@@ -120,7 +120,7 @@ class Actor:
 
 
 class Client(Actor):
-    """A client. When it moves to another node it brings its session context along (PROTOCOL §4)."""
+    """A client. When it moves to another node it brings its session context along (protocol.md §8.1)."""
 
     session: Session | None = None  # the newest that it was given
     before: dict[int, Session | None]  # what it had before each call: brought along when it repeats that
@@ -475,7 +475,7 @@ class Stage:
         return oracle
 
     def precedes(self, first: str, second: str) -> bool:
-        """Does ``first`` → ``second`` hold, by PROTOCOL §2 and not by what the protocol does?"""
+        """Does ``first`` → ``second`` hold, by protocol.md §2.2 and not by what the protocol does?"""
         groups = self.oracle().groups
         one, two = groups[str(self.sent(first).group)], groups[str(self.sent(second).group)]
         names = {invocation: name for name, invocation in one.invocations.items()}

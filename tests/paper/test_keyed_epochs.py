@@ -1,4 +1,4 @@
-"""P3 §4.1, PROTOCOL §3: instances on different keys are compatible; they share a cid and inherit nothing."""
+"""P3 §4.1, protocol.md §3.4: instances on different keys are compatible; they share a cid and inherit nothing."""
 
 from tests.paper.stage import Stage
 

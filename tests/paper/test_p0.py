@@ -17,7 +17,7 @@ from tests.paper.stage import Stage
 
 SetUp = Callable[[str], Stage]
 
-# §3.1 and §4.2 transmission
+# P0 §3.1 and §4.2 transmission
 
 
 def test_ucast_mcast_pcast(set_up: SetUp) -> None:
@@ -134,7 +134,7 @@ def test_figure_5_serial_sending_differs(set_up: SetUp) -> None:
     assert stage.delivered("f@t") == ["m3"]
 
 
-# §3.2 and §4.3 receipt
+# P0 §3.2 and §4.3 receipt
 
 
 def asked(set_up: SetUp, receipt: Receipt, what: str = "a.p") -> Stage:
@@ -239,7 +239,7 @@ def test_table_1_receipt_receipt(set_up: SetUp, ways: tuple[str, str]) -> None:
                 assert received_before(client.received, m1, m2) == holds, (order, m1, m2)
 
 
-# §4.4 receipt and transmission
+# P0 §4.4 receipt and transmission
 
 TRANSMISSIONS = {"ucast": "d.n@x", "mcast": "d.n@x,y", "pcast": "d.n@x e.n@y"}
 
@@ -375,7 +375,7 @@ def test_figure_7_other_order_of_receipt(set_up: SetUp) -> None:
     assert sorted(stage.delivered("d@k")) == ["m3", "m4", "r2"]
 
 
-# §5 protocol
+# P0 §5 protocol
 
 
 def test_figure_8_worked_example(set_up: SetUp) -> None:

@@ -7,8 +7,8 @@ where the first message changes state (rows IS and NS), and where the second one
 (one cell more, IS before IN, in Table 3; the row NS does not have it). Table 2 is missing in the scan.
 
 Here the type of the *first* message narrows the order: one that changes nothing is forgotten with its instance
-(PROTOCOL §2). The type of the second message does not; so every marked cell is ordered, and a few are that P1 leaves
-open. Input makes no difference at all.
+(protocol.md §2.2). The type of the second message does not; so every marked cell is ordered, and a few are that P1
+leaves open. Input makes no difference at all.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from tests.paper.stage import Instance, Stage
 
 SetUp = Callable[[str], Stage]
 
-# §2.2 and §4.1
+# P1 §2.2 and §4.1
 
 
 def test_compatible_operations_and_outputs() -> None:
@@ -64,7 +64,7 @@ def test_message_types(set_up: SetUp) -> None:
     assert [type_of(m) for m in posted] == ["SI", "NN", "N", "O"]
 
 
-# §4.2 tables
+# P1 §4.2 tables
 
 TYPES = ("SI", "NI", "SN", "NN")
 PAIRS = list(product(TYPES, repeat=2))
@@ -153,8 +153,8 @@ def test_a_read_that_called_somebody_leaves_its_trace(set_up: SetUp) -> None:
 
 @pytest.mark.parametrize("output", [b"", b"out"], ids=["N-response", "O-response"])
 def test_r1_responses(set_up: SetUp, output: bytes) -> None:
-    """P1 §4.2.2, R1: an instance sends m2 after the O-response m1. P1 drops the N-response here; PROTOCOL §2 keeps what
-    an instance has received for what this instance itself sends, with output or without."""
+    """P1 §4.2.2, R1: an instance sends m2 after the O-response m1. P1 drops the N-response here; protocol.md §2.2 keeps
+    what an instance has received for what this instance itself sends, with output or without."""
     stage = set_up("c i j k")
     stage.object("o", "i")
     stage.object("b", "j")
@@ -202,7 +202,7 @@ def test_figure_10_common_destinations(set_up: SetUp, late: str) -> None:
     assert sorted(stage.delivered("oi@i")) == ["m1i", "m2i"]
 
 
-# §2.4 and §2.5
+# P1 §2.4 and §2.5
 
 
 def test_ways_to_compute_in_many_objects(set_up: SetUp) -> None:

@@ -1,7 +1,8 @@
 """P2, "Flexible Group Communication for Dynamic Membership Changes", §3 and §5: how the members agree who is one.
 
-The paper assumes that no message takes longer than δ; here a majority of a view decides the next one (PROTOCOL §9), so
-that a slow member can be taken for dead without harm. What follows from that is said at each test. O_1 is ``o1`` here.
+The paper assumes that no message takes longer than δ; here a majority of a view decides the next one
+(protocol.md §14.1), so that a slow member can be taken for dead without harm. What follows from that is said at each
+test. O_1 is ``o1`` here.
 """
 
 from collections.abc import Callable
@@ -30,7 +31,7 @@ def five(set_up_group: SetUp, more: str = "") -> GroupStage:
     return stage
 
 
-# §3.1 complete group
+# P2 §3.1 complete group
 
 
 def test_figure_2_complete_group(set_up_group: SetUp) -> None:
@@ -63,7 +64,7 @@ def test_a_lost_decision_is_told_again(set_up_group: SetUp) -> None:
     stage.until(lambda: stage.complete("a b c d"), most=3 * TIMING.delta)
 
 
-# §3.2 membership changes
+# P2 §3.2 membership changes
 
 
 def test_membership_change_1_an_object_joins(set_up_group: SetUp) -> None:
@@ -78,8 +79,9 @@ def test_membership_change_1_an_object_joins(set_up_group: SetUp) -> None:
 
 def test_membership_change_2_an_object_leaves_in_order(set_up_group: SetUp) -> None:
     """P2 §3.2 (2): m-change({O1..On}, Oi) has all but Oi. A leave is no fault: nobody waits for a time-out, and the one
-    who leaves is told that it went in order (PROTOCOL §7). The paper asks some other object to start the procedure;
-    here the leaving one makes the attempt itself, as any member may, and counts in the majority that decides."""
+    who leaves is told that it went in order (protocol.md §10.10). The paper asks some other object to start the
+    procedure; here the leaving one makes the attempt itself, as any member may, and counts in the majority that
+    decides."""
     stage = five(set_up_group)
     stage.leave("o3")
     stage.tick(STEP)
@@ -101,7 +103,7 @@ def test_the_last_majority_cannot_leave(set_up_group: SetUp) -> None:
     assert stage.complete("a b") and stage.version("a") == 1
 
 
-# §5.1 and §5.2 versions and detection
+# P2 §5.1 and §5.2 versions and detection
 
 
 def test_the_version_goes_up_by_one(set_up_group: SetUp) -> None:
@@ -152,7 +154,7 @@ def test_an_object_that_only_one_cannot_reach(set_up_group: SetUp, reached: str)
     assert {*FIVE.split()} - {*left} <= {reached, "o3"}
 
 
-# §5.3 membership procedure
+# P2 §5.3 membership procedure
 
 
 def test_figure_4_join_and_leave(set_up_group: SetUp) -> None:
@@ -258,7 +260,7 @@ def test_normal_messages_are_sent_while_updating(set_up_group: SetUp) -> None:
     assert stage.delivered("f@o4") == stage.delivered("f@o5") == ["m"]
 
 
-# §5.4 faults while the membership changes
+# P2 §5.4 faults while the membership changes
 
 
 def test_fault_1_the_initiator_faults_before_its_message(set_up_group: SetUp) -> None:
@@ -322,7 +324,7 @@ def test_all_initiate_at_the_same_time(set_up_group: SetUp) -> None:
     assert stage.version("o6") <= 3
 
 
-# §5.4 theorem
+# P2 §5.4 theorem
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -372,12 +374,13 @@ def upheave(stage: GroupStage, chance: Random) -> None:
             pass  # too many are about to leave already
 
 
-# §2 assumption (4): partitions; and those who are excluded
+# P2 §2 assumption (4): partitions; and those who are excluded
 
 
 def test_only_the_side_with_a_majority_goes_on(set_up_group: SetUp) -> None:
     """P2 §2 (4): network partitions may occur. The paper does not say what becomes of the two sides; each would agree
-    on itself. Here only a majority decides (PROTOCOL §7): the other side changes nothing and says it is isolated."""
+    on itself. Here only a majority decides (protocol.md §10.3): the other side changes nothing and says it is
+    isolated."""
     stage = five(set_up_group)
     stage.hold_all("o4", "o5")
     stage.until(lambda: stage.complete("o1 o2 o3"))
@@ -426,8 +429,8 @@ def test_an_isolated_side_is_no_longer_isolated_when_it_hears_again(set_up_group
 
 def test_the_excluded_notices_and_comes_back(set_up_group: SetUp) -> None:
     """P2 §3.1: the views of two objects may differ for a while, and a falsely suspected object still has the old one.
-    In the paper it never learns. Here those who go on tell it when they hear it (PROTOCOL §7); it stops, and rejoins
-    as a new life with the state of the others."""
+    In the paper it never learns. Here those who go on tell it when they hear it (protocol.md §10.8); it stops, and
+    rejoins as a new life with the state of the others."""
     stage = five(set_up_group)
     stage.hold_all("o3")
     stage.until(lambda: stage.complete(FOUR))

@@ -2,8 +2,9 @@
 
 The O rule: m1 precedes m2 if m1.VC ≤ m2.VC where both have the same version, else if m1.ver ≤ m2.ver. So the paper's
 receiver keeps everything of the new version back until it has heard from all members in it. Here only what matters is
-ordered (PROTOCOL §2): a message of an earlier version comes first where it precedes or conflicts, and contexts name
-requests by numbers that no change of the group makes invalid (framework.com.lives), so they compare across versions.
+ordered (protocol.md §2.3): a message of an earlier version comes first where it precedes or conflicts, and contexts
+name requests by numbers that no change of the group makes invalid (framework.com.lives), so they compare across
+versions.
 """
 
 from collections.abc import Callable
@@ -127,7 +128,7 @@ def test_o_rule_2_what_precedes_in_an_earlier_version_comes_first(set_up_group: 
 def test_o_rule_2_does_not_bind_what_is_not_related(set_up_group: SetUp) -> None:
     """P2 §6: the paper's O2 keeps m3, of version 2, back until no message of version 1 can come; its theorem says only
     that the O rule *suffices* for causal order. Here m3 conflicts with nothing and follows nothing: O2 does not wait
-    for m1 (PROTOCOL §9, first rows)."""
+    for m1 (protocol.md §14.1, first rows)."""
     stage = across(set_up_group)
     stage.client("U", "o1").oneway("f.r@o2", "m3")
     assert stage.concurrent("m1", "m3")
@@ -188,13 +189,13 @@ def test_vector_of_another_dimension(set_up_group: SetUp) -> None:
     assert stage.delivered("f@o2") == ["m1", "m2"] and stage.delivered("f@o6") == ["m2"]
 
 
-# what the departed one sent: the paper leaves it open, PROTOCOL §7 does not
+# what the departed one sent: the paper leaves it open, protocol.md §10.5 does not
 
 
 @pytest.mark.parametrize("reached", ["o2", "o4", "o5"])
 def test_a_message_of_the_departed_that_one_survivor_has(set_up_group: SetUp, reached: str) -> None:
-    """P2 §6 says nothing of m from an object that faults half-way. PROTOCOL §7: what one survivor has, all get by the
-    flush, and deliver it before what is sent in the new version and conflicts."""
+    """P2 §6 says nothing of m from an object that faults half-way. protocol.md §10.5: what one survivor has, all get by
+    the flush, and deliver it before what is sent in the new version and conflicts."""
     stage = five(set_up_group)
     for node in FOUR.split():
         if node != reached:
@@ -210,7 +211,8 @@ def test_a_message_of_the_departed_that_one_survivor_has(set_up_group: SetUp, re
 
 
 def test_a_message_of_the_departed_that_nobody_has_is_void(set_up_group: SetUp) -> None:
-    """PROTOCOL §7: the context of m2 names m1 of O3, which nobody has got. m2 does not wait for it after the change."""
+    """protocol.md §10.5: the context of m2 names m1 of O3, which nobody has got. m2 does not wait for it after the
+    change."""
     stage = five(set_up_group)
     stage.hold("o3->o2")
     client = stage.client("T", "o3")
@@ -225,7 +227,8 @@ def test_a_message_of_the_departed_that_nobody_has_is_void(set_up_group: SetUp) 
 
 
 def test_contexts_do_not_name_what_is_void(set_up_group: SetUp) -> None:
-    """PROTOCOL §7: O5 knows of m1 of O3, which nobody has got. What O5 sends after the change does not name it."""
+    """protocol.md §10.5: O5 knows of m1 of O3, which nobody has got. What O5 sends after the change does not name
+    it."""
     stage = five(set_up_group)
     stage.hold("o3->o2")
     client = stage.client("T", "o3")

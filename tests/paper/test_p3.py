@@ -20,7 +20,7 @@ from tests.paper.stage import TIMING, Stage
 
 SetUp = Callable[[str], Stage]
 
-# §2.2 conflict
+# P3 §2.2 conflict
 
 
 def perform(counter: Counter, method: str) -> tuple[Any, int]:
@@ -59,7 +59,7 @@ def test_compatibility_is_told_from_states_and_outputs() -> None:
 def test_the_counter_conflict_is_symmetric_but_not_transitive() -> None:
     """P3 §2.2 assumes that conflict is symmetric and transitive, and gives the counter as the example. Symmetric it
     is; increment conflicts with show and show with decrement, but increment does not conflict with decrement.
-    PROTOCOL §9: here conflict is judged pairwise."""
+    protocol.md §14.1: here conflict is judged pairwise."""
     assert not compatible("increment", "show") and not compatible("show", "decrement")
     assert compatible("increment", "decrement") and compatible("decrement", "increment")
     relation = Relation([("increment", "show"), ("show", "decrement")])
@@ -103,7 +103,7 @@ def test_equal_cids_mean_compatible_even_where_conflict_is_not_transitive(set_up
     assert first < third < fifth
 
 
-# §4.1 identifiers, Figure 3
+# P3 §4.1 identifiers, Figure 3
 
 
 def test_figure_3_object_vector(set_up: SetUp) -> None:
@@ -112,7 +112,7 @@ def test_figure_3_object_vector(set_up: SetUp) -> None:
     o_i is the transaction object of node i here. m1 carries no predecessors (the paper's V = <0,0>), and after sending
     it op1 knows of it (<1i0,0>): m2 carries it, as long as m1 is not known to be delivered. Two departures: the clock
     also counts sending, so op2 at j is "3j" and not "2j"; and a context names only what is undelivered elsewhere, so
-    op2 itself, whose m1 is delivered where it went, has nothing to name (PROTOCOL §4, §9)."""
+    op2 itself, whose m1 is delivered where it went, has nothing to name (protocol.md §4.2, §14.1)."""
     stage = set_up("i j")
     stage.object("o", "j")
     op1 = stage.client("op1", "i")
@@ -131,7 +131,7 @@ def test_figure_3_object_vector(set_up: SetUp) -> None:
 def test_figure_3_what_the_instance_of_m1_knows(set_up: SetUp) -> None:
     """P3 Fig. 3 with one destination more: op2 starts with V = <1i0,0>, that is m1 where it may be undelivered yet. o_j
     has it when op2 has committed. op3 is compatible with op2 and does not inherit it; op4, which conflicts with op2 and
-    comes after it, does (PROTOCOL §4)."""
+    comes after it, does (protocol.md §4.1)."""
     stage = set_up("i j k e")
     stage.object("o", "j k", "w/v")
     stage.client("T0", "e").oneway("o.v@k", "busy")
@@ -206,7 +206,7 @@ def test_commit_merges_and_abort_does_not(set_up: SetUp) -> None:
     assert stage.concurrent("m2", "m3")
 
 
-# §4.2 Figure 4, Table 2, ordering rule
+# P3 §4.2 Figure 4, Table 2, ordering rule
 
 
 def figure_4(set_up: SetUp, m1: str) -> Stage:
@@ -264,7 +264,7 @@ def test_ordering_rule_one_sender(set_up: SetUp) -> None:
     those have different cids. Equal cids of different instances order nothing.
 
     The converse does not hold: op1 is compatible with op2 and yet in an earlier epoch, because op0 was. There the
-    protocol may order more than the definition asks for (PROTOCOL §3)."""
+    protocol may order more than the definition asks for (protocol.md §3.4)."""
     stage = set_up("c i k l")
     stage.object("o", "i", "w/w")
     stage.object("d", "k l", "a/a b/b", at_once=True)
@@ -289,8 +289,8 @@ def test_ordering_rule_one_sender(set_up: SetUp) -> None:
 
 def test_ordering_rule_two_senders(set_up: SetUp) -> None:
     """P3 §4.2, rule 2: of two objects' requests, the one that the other's vector knows comes first; where neither
-    knows the other and they conflict, all common destinations agree on one order (OB-precedes, §3.1). PROTOCOL §9:
-    by stamps, not by comparing origin identifiers, because an origin may crash in between."""
+    knows the other and they conflict, all common destinations agree on one order (OB-precedes, §3.1).
+    protocol.md §14.1: by stamps, not by comparing origin identifiers, because an origin may crash in between."""
     stage = set_up("c e k l")
     stage.object("d", "k l", "a/a")
     stage.hold("c->l", "e->k")
@@ -313,7 +313,7 @@ def test_message_groups_share_their_id(set_up: SetUp) -> None:
     assert [stage.sent(m).group.no for m in ("m1", "m2")] == [0, 1]
 
 
-# §4.3 transmission and receipt
+# P3 §4.3 transmission and receipt
 
 
 def test_message_fields(set_up: SetUp) -> None:
@@ -380,7 +380,7 @@ def test_a_message_that_comes_twice_is_received_once(set_up: SetUp) -> None:
     assert any(isinstance(e, Dropped) and n == "k" for n, e in stage.heard)
 
 
-# §4.4 delivery
+# P3 §4.4 delivery
 
 
 def test_ready_no_conflicting_instance_is_running(set_up: SetUp) -> None:
@@ -397,7 +397,7 @@ def test_ready_no_conflicting_instance_is_running(set_up: SetUp) -> None:
 
 def test_stable_only_destinations_have_to_be_heard(set_up: SetUp) -> None:
     """P3 §4.4, stable message: nothing that precedes m can still come. P3 has to hear every object of the group for
-    that; here the destinations agree among themselves (PROTOCOL §9). z is silent, and nobody waits for it; but
+    that; here the destinations agree among themselves (protocol.md §14.1). z is silent, and nobody waits for it; but
     without the proposal of l, k does not deliver."""
     stage = set_up("i k l z")
     stage.object("d", "k l", "a/a")
@@ -427,7 +427,7 @@ def test_delivery_procedure_in_the_agreed_order(set_up: SetUp) -> None:
 
 def test_heartbeat_after_delta(set_up: SetUp) -> None:
     """P3 §4.4: an object that had nothing to send for δ sends a message without data. Here it carries acknowledgement
-    and clock for links; deliveries do not wait for it (PROTOCOL §9)."""
+    and clock for links; deliveries do not wait for it (protocol.md §14.1)."""
     stage = set_up("i k")
     stage.object("d", "k", at_once=True)
     frames: list[Any] = []
@@ -443,7 +443,7 @@ def test_heartbeat_after_delta(set_up: SetUp) -> None:
 
 
 def test_a_proposal_confirms_the_receipt(set_up: SetUp) -> None:
-    """P3 §4.4, receipt confirmation: here the proposal is one (PROTOCOL §5.2), and what was delivered is told as
+    """P3 §4.4, receipt confirmation: here the proposal is one (protocol.md §5.2), and what was delivered is told as
     marks on frames that go out anyway, at the latest after δ."""
     stage = set_up("i k l")
     stage.object("d", "k l", "a/a", at_once=True)

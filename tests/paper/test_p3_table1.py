@@ -5,8 +5,8 @@ something that m2 does not need. m2 then has to wait, and is delivered after m1.
 the same situation delivers m2 without waiting. m1 and m2 never conflict at the destination, so nothing but
 significant precedency can be the reason. What the definitions say is asked of the oracle.
 
-Links are FIFO here (PROTOCOL §6). Two messages from one node to one replica cannot overtake each other on their way;
-so the S cells hold back the agreement on m1, not m1.
+Links are FIFO here (protocol.md §9.1). Two messages from one node to one replica cannot overtake each other on their
+way; so the S cells hold back the agreement on m1, not m1.
 """
 
 from collections.abc import Callable
@@ -66,7 +66,7 @@ def test_s2_2_a_compatible_instance_sends(sending: Stage, ended: bool) -> None:
     """P3 Table 1, S2.2: op1 sends m1, op2 is compatible with op1 and sends m2: m1 ∥ m2.
 
     P3 calls op1 and op2 concurrent while they overlap. Here compatible is enough: had op1 ended before op2 began,
-    op2 still could not tell (PROTOCOL §3, epochs do not end when the object is idle)."""
+    op2 still could not tell (protocol.md §3.4, epochs do not end when the object is idle)."""
     op1 = perform(sending, "T1", "o.w", "o@i")
     op1.oneway("d.a@k,l", "m1")
     if ended:

@@ -1,4 +1,4 @@
-"""Each rule of membership (PROTOCOL §7), switched off: what to replace by what. As in mutants.py."""
+"""Each rule of membership (protocol.md §10), switched off: what to replace by what. As in mutants.py."""
 
 from typing import Any
 

@@ -129,7 +129,7 @@ def _lowest(*_: Any) -> Any:
 
 
 MUTANTS: dict[str, Mutant] = {
-    # PROTOCOL §5.1 to §5.4
+    # protocol.md §5.1 to §5.4
     "no context wait before proposing": (Order, "_is_ordered", _at_once),
     "proposed counts as ordered whatever the destinations": (Order, "_alike", _at_once),
     "a pcast that partly reads counts as alike": (Order, "_alike", _alike_by_destinations),
@@ -147,7 +147,7 @@ MUTANTS: dict[str, Mutant] = {
     # A1
     "performed again when a copy arrives": (Host, "_performed", _never),
     "waiting copies are performed, too": (Order, "_void_copies", _none),
-    # PROTOCOL §4
+    # protocol.md §4
     "maxima instead of sets in contexts": (Context, "wire", _only_maxima),
     "siblings of a group forgotten": (Host, "_siblings", _empty),
     "sending leaves nothing in the context": (Caller, "sent", _forget_what_is_replaced),

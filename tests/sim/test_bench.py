@@ -128,7 +128,7 @@ class Looks:
 
 
 def test_a_backlog_of_compatible_requests_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PROTOCOL §5.4: compatible requests never wait for each other, and nothing scans over what waits."""
+    """protocol.md §5.4: compatible requests never wait for each other, and nothing scans over what waits."""
     monkeypatch.setattr(measure, "Bench", Bench)
     looks = Looks(monkeypatch)
     empty, full = measure._keyed(), measure._keyed()

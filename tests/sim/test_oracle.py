@@ -1,5 +1,5 @@
-"""The oracle on traces made by hand: for each property of PROTOCOL §8 that it judges, and each clause of §2 behind A2,
-the smallest trace that is fine and the one that is not."""
+"""The oracle on traces made by hand: for each property of protocol.md §13 that it judges, and each clause of §2.2
+behind A2, the smallest trace that is fine and the one that is not."""
 
 from collections.abc import Callable
 from typing import Any
@@ -97,12 +97,12 @@ def test_a1_copies_that_are_none() -> None:
     assert hand.blamed() == ["A1", "A1"]
 
 
-# A2: significant order, clause by clause of PROTOCOL §2
+# A2: significant order, clause by clause of protocol.md §2.2
 
 
 @both
 def test_a2_one_instance_sends_one_after_the_other(right: bool) -> None:
-    """§2.1."""
+    """Rule 1."""
     hand = Hand()
     ann = hand.client("ann")
     m1, m2 = hand.send(ann, "f.c@n1"), hand.send(ann, "f.c@n1")
@@ -129,7 +129,7 @@ def test_a2_different_clients_are_not_related() -> None:
 @pytest.mark.parametrize("committed", [True, False])
 @both
 def test_a2_a_later_conflicting_instance_sends(method: str, committed: bool, right: bool) -> None:
-    """§2.1, second half. A compatible instance inherits nothing; an aborted one leaves nothing (§4)."""
+    """Rule 1, second half. A compatible instance inherits nothing; an aborted one leaves nothing (protocol.md §4.1)."""
     hand = Hand()
     one, two = hand.send(hand.client("ann"), f"o.{method}@n1"), hand.send(hand.client("bob"), f"o.{method}@n1")
     first = hand.deliver(one, "o@n1")
@@ -145,7 +145,7 @@ def test_a2_a_later_conflicting_instance_sends(method: str, committed: bool, rig
 
 @both
 def test_a2_received_in_a_response(right: bool) -> None:
-    """§2.2: what the callee sent precedes what the caller sends after it has the response."""
+    """Rule 2: what the callee sent precedes what the caller sends after it has the response."""
     hand = Hand()
     ann = hand.client("ann")
     call = hand.send(ann, "g.c@n1", "sync")
@@ -173,7 +173,7 @@ def test_a2_without_the_response_nothing_is_received(right: bool) -> None:
 
 @pytest.mark.parametrize(("received", "blamed"), [(("g@n1",), False), (("g@n2",), True), (("g@n1", "g@n2"), True)])
 def test_a2_received_follows_the_receipt(received: tuple[str, ...], blamed: bool) -> None:
-    """§2.2, P0 Tables 1 and 2: under drec only the first response counts, under crec all of them."""
+    """protocol.md §2.2, P0 Tables 1 and 2: under drec only the first response counts, under crec all of them."""
     hand = Hand()
     ann = hand.client("ann")
     call = hand.send(ann, "g.c@n1,n2", "sync")
@@ -190,7 +190,7 @@ def test_a2_received_follows_the_receipt(received: tuple[str, ...], blamed: bool
 @pytest.mark.parametrize("method", ["w", "c"])
 @both
 def test_a2_received_by_an_earlier_conflicting_instance(method: str, right: bool) -> None:
-    """§2.2, second half."""
+    """Rule 2, second half."""
     hand = Hand()
     one, two = hand.send(hand.client("ann"), f"o.{method}@n1"), hand.send(hand.client("bob"), f"o.{method}@n1")
     first = hand.deliver(one, "o@n1")
@@ -209,7 +209,7 @@ def test_a2_received_by_an_earlier_conflicting_instance(method: str, right: bool
 
 @both
 def test_a2_through_a_third_message(right: bool) -> None:
-    """§2.3: m1 → m3 → m2."""
+    """Rule 3: m1 → m3 → m2."""
     hand = Hand()
     ann = hand.client("ann")
     m1, m3 = hand.send(ann, "f.c@n2"), hand.send(ann, "o.c@n1")
@@ -223,7 +223,7 @@ def test_a2_through_a_third_message(right: bool) -> None:
 @both
 @pytest.mark.parametrize("transmission", ["f.c@n1,n2", "o.c@n1 f.c@n2"], ids=["mcast", "pcast"])
 def test_a2_the_other_instances_of_a_message_group(transmission: str, right: bool) -> None:
-    """§2, P0 Fig. 5: if one instance of a message group precedes m, so do its other instances."""
+    """protocol.md §2.2, P0 Fig. 5: if one instance of a message group precedes m, so do its other instances."""
     hand = Hand()
     m1 = hand.send(hand.client("ann"), transmission)
     instance = hand.deliver(m1, "f@n1" if transmission.startswith("f") else "o@n1")
@@ -235,7 +235,7 @@ def test_a2_the_other_instances_of_a_message_group(transmission: str, right: boo
 
 @both
 def test_a2_a_read_matters_to_its_own_instance(right: bool) -> None:
-    """§2, P1 §4."""
+    """protocol.md §2.2, P1 §4."""
     hand = Hand()
     ann = hand.client("ann")
     read, m2 = hand.send(ann, "f.r@n2"), hand.send(ann, "f.c@n2")
@@ -246,7 +246,7 @@ def test_a2_a_read_matters_to_its_own_instance(right: bool) -> None:
 @both
 @pytest.mark.parametrize("method", ["r", "c"])
 def test_a2_a_read_need_not_be_remembered_after_that(method: str, right: bool) -> None:
-    """§2, P1 §4: it precedes nothing beyond its own instance; a request that changes state does."""
+    """protocol.md §2.2, P1 §4: it precedes nothing beyond its own instance; a request that changes state does."""
     hand = Hand()
     ann = hand.client("ann")
     m1, m3 = hand.send(ann, f"f.{method}@n2"), hand.send(ann, "o.c@n1")
@@ -278,7 +278,7 @@ def brought(m: Sent) -> dict[str, Any]:
 
 @both
 def test_a2_a_session_that_moves(right: bool) -> None:
-    """§4: session order survives a change of home node."""
+    """protocol.md §8.1: session order survives a change of home node."""
     hand = Hand()
     ann = hand.client("ann")
     call = hand.send(ann, "g.c@n1", "sync")
@@ -294,7 +294,8 @@ def test_a2_a_session_that_moves(right: bool) -> None:
 
 @both
 def test_a2_a_call_back_stands_at_the_place_of_its_ancestor(right: bool) -> None:
-    """§5: what else precedes it may wait for the ancestor and comes later; other calls of the ancestor come first."""
+    """protocol.md §6.2: what else precedes it may wait for the ancestor and comes later; other calls of the ancestor
+    come first."""
     hand = Hand()
     ann = hand.client("ann")
     waits, passes_on = hand.send(ann, "o.c@n1"), hand.send(ann, "g.w@n1")
@@ -369,7 +370,7 @@ def test_a4_overlap(method: str) -> None:
 
 @pytest.mark.parametrize(("outer", "inner"), [("sync", "sync"), ("sync", "oneway"), ("oneway", "sync")])
 def test_a4_an_ancestor_may_overlap_but_not_through_a_one_way_call(outer: str, inner: str) -> None:
-    """§5: the ancestor waits for it. Through a one-way call nobody waits."""
+    """protocol.md §6.2: the ancestor waits for it. Through a one-way call nobody waits."""
     hand = Hand()
     first = hand.deliver(hand.send(hand.client("ann"), "o.w@n1", "sync"), "o@n1")
     middle = hand.deliver(hand.send(first, "g.c@n1", outer), "g@n1")

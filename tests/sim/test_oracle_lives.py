@@ -355,7 +355,8 @@ def test_adopt_only_once_and_first() -> None:
 
 @both
 def test_adopt_takes_the_state_at_the_cut(right: bool) -> None:
-    """PROTOCOL §7: what was sent in earlier views is in the state, what is sent later comes to the joiner itself."""
+    """protocol.md §11.1: what was sent in earlier views is in the state, what is sent later comes to the joiner
+    itself."""
     hand = Hand()
     m = write(hand, where="n1,n2,n3")
     hand.install(2, *TWO)
