@@ -17,6 +17,7 @@ from tests.cluster.test_membership import ready, until
 from tests.tiers import only_full
 
 WAIT = 60.0
+PAUSE = 0.005  # between two calls of a client: what happens to the nodes takes longer where they are slow
 
 
 class Adds:
@@ -43,6 +44,7 @@ class Adds:
                 self.errors.append(error)
                 return
             self._counts[index] += 1
+            self._over.wait(PAUSE)
 
     def more(self, count=100):
         wanted = self.done + count

@@ -16,6 +16,7 @@ from tests.cluster.test_membership import ready, until
 from tests.tiers import only_full
 
 WAIT = 60.0
+PAUSE = 0.005  # between two calls of a client: what happens to the nodes takes longer where they are slow
 
 
 class Deposits:
@@ -42,6 +43,7 @@ class Deposits:
                 self.unknown.append(error)
                 return
             self._counts[home] += 1
+            self._over.wait(PAUSE)
 
     def more(self, count=100):
         wanted = self.done + count
