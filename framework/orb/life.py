@@ -97,6 +97,7 @@ class Life:
             node.held,
             self.journaling,
             node.comparing.has_state,
+            node.stores.keep,
         )
         self.isolated = False
         self.remains: dict[Replica, Remains] = {}  # when it is over: what the node keeps
@@ -289,6 +290,8 @@ class Life:
         com = self.com
         if not com.member.sureness.whole:
             return f"{self.node.name} is not sure yet that it is still a member: the group may have left it out"
+        if refused := self.handing.auditing.refused:
+            return "; ".join(refused.values())
         if com.unready:
             return f"{self.node.name} waits for the states of {', '.join(sorted(com.unready))}"
         return "" if com.handover.told else f"not all members know yet that {self.node.name} has its states"

@@ -352,6 +352,7 @@ class Node:
             raise Unavailable(f"{self.name} cannot listen on {where}: is the port in use?")
         if self.disk is not None:
             self.held = await asyncio.to_thread(self.disk.load, self.config.classes)
+            self.disk.kept_by(self.stores.keep)
         await self._server.start()
         self.peers.start()
         self._ticking = asyncio.ensure_future(self._tick())

@@ -18,6 +18,7 @@ from framework.declare import Backed, Method
 from framework.errors import Broken
 from framework.footprint import Footprint, Relation
 from framework.ids import Invocation, Replica, Sid
+from framework.orb.backed.checked import checked
 from framework.orb.backed.committer import Check, Committer, Moment, Work
 from framework.orb.backed.committer import Head as HeadWork
 from framework.orb.backed.parts import Settling
@@ -129,7 +130,8 @@ class BackedResident(Resident):
 
     def take_note(self, writing: Writing, completed: Completed) -> None:
         """On the loop. What conflicts with it may begin; it does so in the same batch, perhaps."""
-        entries = [encode(entry_of(self._com, self._tracing, writing, completed))] if writing.changes else []
+        noted = checked(encode(entry_of(self._com, self._tracing, writing, completed))) if writing.changes else b""
+        entries = [noted] if noted else []
         self._follow(writing, self._places(writing) if writing.effect.tran is None else ())
         self._stage.feed(completed)
         self._note(entries)
@@ -172,7 +174,7 @@ class BackedResident(Resident):
         """On the loop: it has been performed."""
         ticket = self._tracing.ticket(self.replica) if self._tracing is not None else ""
         invocations = [part.effect.request.invocation for part in settling.parts]
-        self._note([encode(Settled(i, settling.name, settling.commit, ticket)) for i in invocations])
+        self._note([checked(encode(Settled(i, settling.name, settling.commit, ticket))) for i in invocations])
 
     def _safe(self, done: Sequence[Work]) -> None:
         if self._stage.stopped:
@@ -247,8 +249,8 @@ class BackedResident(Resident):
         self._entries = self._bytes = 0
         # Replicas have the same entries: if all of them did this at once nobody would have a majority meanwhile.
         self._share = random.uniform(0.6, 1.0)
-        head = Head(self._com.view, self.changes, part, ticket, self.recent.requests(HEAD))
-        self.committer.enter(HeadWork(encode(head), done))
+        head = Head(self._com.view, self.changes, part, ticket, self.recent.requests(HEAD), self.position)
+        self.committer.enter(HeadWork(checked(encode(head)), done))
 
     def adopt(self, chunks: Iterable[bytes]) -> None:
         self.store.set_state(chunks)

@@ -87,10 +87,11 @@ class Fetcher:
             job.reset()
             del self._jobs[at]
 
-    async def luggage(self, at: Replica, donor: Node) -> bytes | None:
-        """Only what comes with a state that another node holds of an earlier life; None if it holds none."""
+    async def luggage(self, at: Replica, donor: Node, audit: bytes = b"") -> bytes | None:
+        """Only what comes with a state that another node holds of an earlier life, or the answer to a question about it
+        (``audit``); None if it holds none."""
         source = replica(object_of(at), donor)
-        wish = FetchWish(node=self._node, life=self._life, replica=source, held=True)
+        wish = FetchWish(node=self._node, life=self._life, replica=source, held=True, audit=audit)
         try:
             async with asyncio.timeout(self._silence), aclosing(self._link(donor, wish)) as chunks:
                 async for chunk in chunks:
