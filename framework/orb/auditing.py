@@ -1,8 +1,8 @@
 """Whose state counts when nobody is left who has one: the replicas are compared before anything is overwritten.
 
 After a crash of all the view names the replica that begins, and the state that it is to begin with: that of the longest
-life (framework.com.view). The one that begins first asks all members that hold a state of the object for a digest
-of it. Digests can only be compared of states in which the same was performed: so each holder asks the others what they have
+life (framework.com.view). The one that begins first asks all members that hold a state of the object for its digest.
+Digests can only be compared of states in which the same was performed: so each holder asks the others what they have
 performed and it has not, performs that on its own state, takes the digest, and takes the effect back. Which requests
 are in a state is one number, its position (position.py); so it is known whether this has come out at the same place.
 

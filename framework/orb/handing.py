@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mappi
 from contextlib import aclosing
 from functools import partial
 from itertools import chain
+from random import Random
 from typing import Any
 
 import msgspec
@@ -34,7 +35,8 @@ from framework.orb.backed.resident import BackedResident
 from framework.orb.doubting import Doubting
 from framework.orb.durable.journaling import Journaling
 from framework.orb.held import Held, Luggage, Stored, packed, unpacked
-from framework.orb.moving import Donor, Fetcher, capture
+from framework.orb.moving import Backoffs, Donor, Fetcher, capture
+from framework.orb.moving.backoff import lacking
 from framework.orb.moving.captures import Capture
 from framework.orb.performance import Resident
 from framework.orb.recent import Recent
@@ -44,7 +46,6 @@ from framework.orb.tracing import Tracing
 log = logging.getLogger(__name__)
 
 LOOK = 0.1  # seconds between two looks for somebody who has a state
-AGAIN = 2.0  # seconds after a state that could not be used
 COMPARED = 256 << 20  # bytes: a larger state is not compared with the one before, for calls wait meanwhile
 
 
@@ -60,6 +61,7 @@ class Handing:
         journaling: Journaling | None = None,
         fetched: Callable[[Replica], None] = lambda mine: None,
         keep: Keep | None = None,
+        backoffs: Backoffs | None = None,
     ) -> None:
         self._com = com
         self._residents = residents
@@ -71,7 +73,10 @@ class Handing:
         self._life = com.lives.mine
         self._donor = Donor(com.node, lambda at, to, life: self._feed(Give(at, to, life)))
         self._keeper = Donor(com.node, self._offer_held)
-        self._fetcher = Fetcher(com.node, self._life, peers.fetch)
+        self._backoffs = backoffs or Backoffs(Random(), asyncio.get_running_loop().time)
+        self._fetcher = Fetcher(com.node, self._life, peers.fetch, backoffs=self._backoffs)
+        self._sizes: dict[Replica, int] = {}  # bytes of the state that came last, and was not taken yet
+        self._why: dict[Replica, str] = {}  # it was told last why there is no state
         self._tasks: dict[Replica, asyncio.Task[None]] = {}
         self._plans: dict[Replica, Replica | None] = {}  # what each of them is after: None is any donor
         self._adopting: set[Replica] = set()
@@ -116,6 +121,7 @@ class Handing:
             "adopting": sorted(self._adopting),
             "giving": self._donor.status() + self._keeper.status(),
             "held": {mine: list(held.holding[1:]) for mine, held in self._held.items()},
+            "pausing": {mine: each.told() for mine, each in self._backoffs.waiting().items()},
             "comparing": sorted(self.auditing.comparing),
             "refused": dict(self.auditing.refused),
             "found": dict(self.auditing.found),
@@ -171,7 +177,11 @@ class Handing:
     async def _get(self, mine: Replica, before: "asyncio.Task[None] | None") -> None:
         if before is not None:
             await asyncio.wait((before,))
+        backoff = self._backoffs.of(mine)
         while mine in self._com.unready:
+            if backoff.left:
+                await backoff.pause()
+                continue
             source = self._plans[mine] = self._com.handover.seeds.get(mine)
             donors = [n for n in self._com.unready[mine] if self._has_state(mine, n)]
             if self._com.handover.after_tran(mine) or (source is not None and not self._com.handover.may_take(mine)):
@@ -197,19 +207,24 @@ class Handing:
         except Refused:
             await asyncio.sleep(LOOK)  # until the view changes
         except Unavailable as error:
-            log.warning("%s has no state yet: %s", mine, error)
+            if self._why.get(mine) != str(error):
+                log.warning("%s has no state yet: %s", mine, error)
+            self._why[mine] = str(error)
             await asyncio.sleep(LOOK)
         except Exception as error:  # of a class that reads states in its own way, too
             log.error("%s has no state yet: %s", mine, error, exc_info=not isinstance(error, OboError))
+            backoff = self._backoffs.of(mine)
+            backoff.failed(str(error), lacking(self._keep.directory(mine), self._sizes.pop(mine, 0)))
+            log.warning("%s: %s", mine, backoff)
             resident = self._residents[mine]
             if isinstance(resident, BackedResident):
                 await resident.check()  # a connection that broke stays broken: this life would try for ever
-            await asyncio.sleep(AGAIN)
 
     async def _fetch(self, mine: Replica, donors: list[Node], source: Replica | None) -> None:
         """From those who have a state; or from one who holds one: ``source``."""
         began = asyncio.get_running_loop().time()
         fetched = await self._fetcher.fetch(mine, donors, held=source is not None)
+        self._sizes[mine] = fetched.size
         try:
             luggage = unpacked(fetched.part, mine)
             if source is not None and object_of(mine) == TRAN:
@@ -341,6 +356,7 @@ class Handing:
                 self._journaling.has(mine)
             else:
                 self._journaling.took(mine, resident, luggage.part, ticket)
+        self._backoffs.of(mine).took()
         held = self._held.pop(mine, None)
         self._feed(Take(mine, luggage.part))
         if held is not None:

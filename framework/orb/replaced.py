@@ -39,6 +39,10 @@ class Replaced:
     def __init__(self, beside: Path) -> None:
         self._beside = beside
 
+    @property
+    def directory(self) -> Path:
+        return self._beside.parent
+
     def keep(self, kind: str, write: Callable[[Path], None]) -> Path:
         """``write`` puts the state there. If it fails, nothing is kept, and no other state may take its place."""
         path = self._free(kind)
@@ -122,6 +126,10 @@ class Keep:
         text = f"the state that {at} had before DIFFERS from that of the others, though it had performed the same"
         log.error("%s. It is kept: %s", text, kept)
         return text
+
+    def directory(self, at: Replica) -> Path | None:
+        """Where the store of this replica is, if it is here."""
+        return self.places[at].directory if at in self.places else None
 
     def told(self) -> list[dict[str, Any]]:
         return [{"replica": at, **one} for at, place in self.places.items() for one in place.told()]

@@ -130,7 +130,7 @@ def damage(at):
 
 
 def fetcher(wire, **options):
-    return Fetcher(N3, 1, wire, **{"silence": 20.0, "full": 0.05, **options})
+    return Fetcher(N3, 1, wire, **{"silence": 20.0, **options})
 
 
 async def fetched(fetch, donors=(N1, N2)):

@@ -18,7 +18,7 @@ from framework.declare import Backed, declaration, performing
 from framework.errors import BadRequest, Broken, Unavailable
 from framework.ids import Invocation, Replica, object_of
 from framework.orb.backed.checked import checked, unchecked
-from framework.orb.durable.entries import Entry, Head, Settled, decode, encode, record
+from framework.orb.durable.entries import Entry, Head, Settled, decode, record
 from framework.orb.durable.noting import entries_of
 from framework.orb.durable.restore import part_with
 from framework.orb.given import Given
@@ -141,7 +141,7 @@ def _settled(
                 _perform(store, entry.request, entry.tran)
             assert entry.tran is not None
             out.append(Settled(entry.request.invocation, entry.tran, kept, ticket))
-        target.commit([checked(encode(one)) for one in out])
+        target.commit([checked(one) for one in out])
     except BaseException:
         target.rollback()
         raise
