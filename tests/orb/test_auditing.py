@@ -34,7 +34,10 @@ CASES = {
     "one lacks too much to be compared": ([word("n1", position=1), word("n2"), word("n3")], "n3"),
     "two lack the same, and agree": ([word("n1", position=1), word("n2", position=1), word("n3", performed=99)], "n3"),
     "an older version wrote them": ([word("n1", "", position=None), word("n2", "", performed=11, position=None)], "n2"),
-    "the most advanced one cannot be compared": ([word("n1"), word("n2", "x"), word("n3", "", version=9, position=None)], "n3"),
+    "the most advanced one cannot be compared": (
+        [word("n1"), word("n2", "x"), word("n3", "", version=9, position=None)],
+        "n3",
+    ),
 }
 
 

@@ -58,7 +58,7 @@ def fates(records: Sequence[Entry | Settled]) -> Fates:
 
 def restored(replica: Replica, cls: type[Object], loaded: Loaded, version: int) -> Held | None:
     """In a thread. None if there is nothing. ``version``: of the last view of which is noted that it had its state."""
-    head = Head(0, 0, b"", "", ())
+    head = Head(0, 0, b"", "", (), 0)
     target = cls()
     if loaded.snapshot is not None:
         head = decode(next(loaded.snapshot), Head, f"the snapshot of {replica}")
