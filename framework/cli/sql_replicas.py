@@ -69,8 +69,8 @@ def findings(found: Found, told: Mapping[str, Mapping[str, Any]]) -> list[str]:
         for kept in one.get("kept", ()):
             if kept["replica"] in mine:
                 out.append(
-                    f"{kept['replica']} keeps {WORDS[kept['kind']]}: {kept['path']} ({kept['bytes']:,} bytes); remove it "
-                    "when nobody needs it"
+                    f"{kept['replica']} keeps {WORDS[kept['kind']]}: {kept['path']} ({kept['bytes']:,} bytes); remove "
+                    "it when nobody needs it"
                 )
     return out
 
