@@ -78,7 +78,9 @@ class Stores:
 
     async def _recall(self, held: dict[Replica, Held], disk: "Disk | None") -> None:
         for replica in self.objects:
-            held.pop(replica, None)
+            before = held.pop(replica, None)
+            if before is not None:  # it may be about to be compared, in a batch of its own
+                await asyncio.to_thread(before.spool.close)
             found = await self._held(replica, disk.note.replicas.get(replica, 0) if disk is not None else 0)
             if found is not None:
                 held[replica] = found
