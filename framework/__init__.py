@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         ResourceExhausted,
         Unauthenticated,
         Unavailable,
+        Unreadable,
     )
     from framework.footprint import Footprint, Keys, Mode
     from framework.orb.client import ALL, FIRST, AsyncOrb, Orb, connect, quorum
@@ -85,6 +86,7 @@ __all__ = [
     "Touched",
     "Unauthenticated",
     "Unavailable",
+    "Unreadable",
     "__version__",
     "canonical",
     "conflict_matrix",

@@ -71,6 +71,11 @@ class Broken(OboError):
     """The store of a replica does not work now. Not the fault of the call; other replicas may perform it."""
 
 
+class Unreadable(Broken):
+    """What the store of a replica holds cannot be read: it is torn, or is none of its kind. A retry does not help. The
+    framework keeps it, and the replica gets its state from the others."""
+
+
 class DeadlineExceeded(OboError):
     """The deadline passed before the receipt was complete. ``replies`` are those that came in time."""
 

@@ -7,9 +7,10 @@ import msgspec
 import typer
 
 from framework.cli.sql_backup import TIMEOUT
-from framework.cli.sql_replicas import awaited, whole
+from framework.cli.sql_replicas import awaited, findings, refused, statuses, whole
 from framework.cli.sql_where import Name, Seconds, database
 from framework.cli.where import CLUSTER, At, ConfigFile, CredentialsDir
+from framework.errors import Unavailable
 
 if TYPE_CHECKING:
     from objects.sql.client import Digests
@@ -28,14 +29,20 @@ def run(
     Example: obo sql check --config examples/cluster.toml
     """
     with database(name, at, config, credentials, "linearizable", timeout) as found:
-        for one in awaited(found):
+        told = statuses(found)
+        if why := refused(found, told):
+            raise Unavailable(why)
+        for one in awaited(found, told):
             print(f"{one}: the comparison waits for it", file=sys.stderr)
         digests = found.db.digests()
+        noted = findings(found, told)
     if as_json:
-        told = {"replicas": digests.replicas, "missing": digests.missing, "differing": digests.differing}
-        print(msgspec.json.encode(told).decode())
+        said = {"replicas": digests.replicas, "missing": digests.missing, "differing": digests.differing}
+        print(msgspec.json.encode({**said, "found": noted}).decode())
     else:
         _tell(digests)
+    for note in noted:
+        print(f"note: {note}", file=sys.stderr)
     wrong = problems(digests)
     for problem in wrong:
         print(f"obo: error: {problem}", file=sys.stderr)

@@ -13,6 +13,7 @@ from framework import OboError
 from framework.cli.sql_where import Found
 from framework.orb.client import ask_node
 from framework.orb.messages import Look
+from framework.orb.replaced import WORDS
 
 if TYPE_CHECKING:
     from objects.sql.client import Digests
@@ -43,14 +44,39 @@ def state_of(replica: str, status: Mapping[str, Any]) -> tuple[str, str]:
     job = next((job for job in moving["fetching"] if job["replica"] == replica), None)
     if replica in moving["adopting"]:
         return "takes its state over", "yellow"
+    if replica in moving.get("comparing", ()):
+        return "compares the states that are held", "yellow"
+    if pause := moving.get("pausing", {}).get(replica):
+        return f"waits {pause['seconds']:.0f} s before it asks for a state again: {pause['why']}", "yellow"
     if job is None:
         return "waits for a state", "yellow"
     return f"gets its state from {job['from']}, {job['bytes']:,} bytes so far", "yellow"
 
 
-def awaited(found: Found) -> list[str]:
+def refused(found: Found, told: Mapping[str, Mapping[str, Any]]) -> str:
+    """Why none of its replicas begins, if that is so: an operator has to decide."""
+    texts = [one["transfers"].get("refused", {}) for one in told.values() if "error" not in one]
+    return next((text for each in texts for replica, text in each.items() if replica in found.about["replicas"]), "")
+
+
+def findings(found: Found, told: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """What was found when replicas were compared at their start, and which states are kept since then."""
+    mine, out = found.about["replicas"], []
+    up = [one for one in told.values() if "error" not in one]
+    for text in dict.fromkeys(t for one in up for r, t in one["transfers"].get("found", {}).items() if r in mine):
+        out.append(f"when they started: {text}")
+    for one in up:
+        for kept in one.get("kept", ()):
+            if kept["replica"] in mine:
+                out.append(
+                    f"{kept['replica']} keeps {WORDS[kept['kind']]}: {kept['path']} ({kept['bytes']:,} bytes); remove "
+                    "it when nobody needs it"
+                )
+    return out
+
+
+def awaited(found: Found, told: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The replicas that answer only when they have their state, each with what it waits for."""
-    told = statuses(found)
     out = []
     for replica, node in zip(found.about["replicas"], found.nodes, strict=True):
         words, colour = state_of(replica, told[node])

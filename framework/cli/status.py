@@ -18,6 +18,7 @@ from framework.cli.transactions import table as transactions_table
 from framework.cli.where import CLUSTER, At, ConfigFile, CredentialsDir, access, addresses
 from framework.orb.client import ask_node
 from framework.orb.messages import Look
+from framework.orb.replaced import WORDS
 
 PATIENCE = 2.0
 _WIDTH = 100  # of what is no terminal
@@ -89,6 +90,7 @@ def _tables(told: list[dict[str, Any]]) -> RenderableType:
         _nodes(told),
         *_group(up),
         *_transfers(up),
+        *_kept(up),
         _links(up),
         _replicas(up),
         *_waiting(up),
@@ -136,6 +138,12 @@ def _transfers(up: list[dict[str, Any]]) -> list[RenderableType]:
             job = jobs.get(replica)
             if replica in moving["adopting"]:
                 table.add_row(replica, "is being taken over")
+            elif replica in moving.get("refused", {}):
+                table.add_row(replica, "[bold red]none begins: its replicas differ, see above[/]")
+            elif replica in moving.get("comparing", ()):
+                table.add_row(replica, "the states that are held are compared")
+            elif pause := moving.get("pausing", {}).get(replica):
+                table.add_row(replica, Text(f"asks again in {pause['seconds']:.0f} s: {pause['why']}"))
             elif job is None:
                 table.add_row(replica, "[bold red]nobody has one so far[/]")
             else:
@@ -143,6 +151,16 @@ def _transfers(up: list[dict[str, Any]]) -> list[RenderableType]:
                 total = "?" if job["total"] is None else f"{job['total']:,}"
                 table.add_row(replica, Text(f"comes from {job['from']}{fault}"), f"{job['bytes']:,}", total)
     return [table] if table.row_count else []
+
+
+def _kept(up: list[dict[str, Any]]) -> list[RenderableType]:
+    """States that another one took the place of; an operator removes them."""
+    table = Table("replica", "what", "where", "bytes", title="Kept until you remove it", title_justify="left")
+    for one in up:
+        for kept in one.get("kept", ()):
+            table.add_row(kept["replica"], WORDS[kept["kind"]], Text(kept["path"]), f"{kept['bytes']:,}")
+    told = dict.fromkeys(text for one in up for text in one["transfers"].get("found", {}).values())
+    return [*(Text(text, style="bold red") for text in told), *([table] if table.row_count else [])]
 
 
 def _links(up: list[dict[str, Any]]) -> RenderableType:

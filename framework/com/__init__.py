@@ -30,7 +30,8 @@ a simulated one. Types of events and effects are in ``framework.com.events``, ``
 7. ``Wake(peer)``: feed ``Writable(peer)`` once, as soon as the transport can take a frame. Waiting a little makes
    frames larger. ``Transmit(peer, data)``: hand the bytes over and forget them; they may be lost, repeated or
    reordered, and ``peer`` need not be a member. Feed ``Arrived(peer, data)`` for what comes, and ``Connected(peer)``
-   when the transport to a peer is new.
+   when the transport to a peer is new. Where a large frame comes in pieces, feed ``Heard(peer)`` for each: the peer is
+   there, though nothing else comes from it meanwhile.
 
 **Performing**
 

@@ -30,6 +30,7 @@ from framework.com.events import (
     Depart,
     Evict,
     Give,
+    Heard,
     Leave,
     Safe,
     Session,
@@ -114,6 +115,7 @@ class Com:
         self.word_checker = WordChecker(self.checker, self.lives)
         self._handlers: dict[type[Any], Callable[[Any, float], None]] = {
             Arrived: self._arrived,
+            Heard: self._heard,
             Writable: self._writable,
             Submit: self.calls.submit,
             Together: self.calls.convoys.send,
@@ -287,6 +289,9 @@ class Com:
                     if what in new:
                         raise BadMessage(f"frame {each.number} from {each.source}: {message.group} comes twice")
                     new.add(what)
+
+    def _heard(self, event: Heard, now: float) -> None:
+        self.member.detector.heard(event.peer, now)
 
     def _writable(self, event: Writable, now: float) -> None:
         link = self._link(event.peer)

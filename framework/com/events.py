@@ -169,6 +169,12 @@ class Writable(Event):
     peer: Node
 
 
+class Heard(Event):
+    """A piece of a large frame has come from a peer, which is there: the frame takes its time."""
+
+    peer: Node
+
+
 class Connected(Event):
     """The transport to a peer is new: send again what it has not acknowledged."""
 
@@ -215,7 +221,7 @@ class Again(Event):
 
 AnyEvent = (
     Again | Doubt | Evict | Depart | Give | Take | Submit | Together | Collect | Completed | Safe | Begin | Decide
-    | Veto | Cancel | Leave | Arrived | Writable | Connected | Tick
+    | Veto | Cancel | Leave | Arrived | Writable | Heard | Connected | Tick
 )  # fmt: skip
 
 

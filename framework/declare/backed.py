@@ -16,7 +16,8 @@ requests have been performed, and with what result. So nothing happens twice, wh
 A method that changes the object runs in one thread, in the open batch. If it raises, it must have taken back what it
 did, and nothing else. It calls no other objects. ``Broken`` says that the fault is not the call's but the store's: it
 cannot be reached, the disk is full. Other replicas will perform the call, so this one must not answer: its node leaves
-the group, and gets a fresh state when the store works again.
+the group, and gets a fresh state when the store works again. ``Unreadable``, from ``open`` and ``recall``: what is
+there cannot be read, now or later; it is set aside.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -113,6 +114,22 @@ class Backed(Object):
     def fingerprint(self) -> str:
         """Of the state, as committed, without the notes of the framework: equal at two replicas iff the states are."""
         raise NotImplementedError
+
+    def fingerprint_of_batch(self) -> str | None:
+        """The same of what there would be if the open batch were committed now. None: it cannot be told. Then replicas
+        of which one had performed more than the other are not compared after a crash of all (docs/durable.md)."""
+        return None
+
+    def beside(self, place: Place) -> Path:
+        """Where a state is kept that another one takes the place of: in a file whose name begins with this path, then
+        says why and when. Asked before ``open``."""
+        return place.directory / "state"
+
+    def set_aside(self, path: Path) -> bool:
+        """The state, as committed, is to be kept at ``path``, also one that cannot be read; nothing needs to be left of
+        it where it was. Also called on an object that could not be opened, or is closed. ``Broken`` if that fails: then
+        no other state takes its place. False: the framework is to write what ``get_state`` gives there."""
+        return False
 
     def touched(self, method: str, values: tuple[Any, ...]) -> Touched:
         """Called on the node's loop, in no order with what is performed: quick, and safe beside other threads. An error

@@ -37,6 +37,9 @@ class Driver(Protocol):
     """Who owns the com layer. Every method is called on the loop and carries out the effects before it returns."""
 
     def arrived(self, peer: Node, data: bytes) -> None: ...
+    def heard(self, peer: Node) -> None:
+        """A piece of a large frame has come."""
+
     def connected(self, peer: Node) -> None: ...
     def writable(self, peer: Node) -> None: ...
 
@@ -63,6 +66,9 @@ class Line:
     def wake(self) -> None:
         self._woken = True
         self._bell.set()
+
+    def heard(self) -> None:
+        self._driver.heard(self.peer)
 
     def transmit(self, data: bytes) -> None:
         if self._stream is not None and len(self._out) < MOST_WAITING:

@@ -162,7 +162,7 @@ class Peers:
                 raise NotReached(_detail(error)) from None
 
             began = asyncio.get_running_loop().time()
-            why = await line.carry(reader(call), writer(call, self._max_message))
+            why = await line.carry(reader(call, line.heard), writer(call, self._max_message))
             return why, asyncio.get_running_loop().time() - began
 
     # questions
@@ -222,7 +222,8 @@ class Peers:
         await context.send_initial_metadata(hello(self.node))
         why = "its connection broke"  # then gRPC cancels this
         try:
-            why = await self.lines[peer].carry(reader(context), writer(context, self._max_message))
+            line = self.lines[peer]
+            why = await line.carry(reader(context, line.heard), writer(context, self._max_message))
         finally:
             if not self._stopping:
                 log.warning("%s is lost: %s", peer, why)

@@ -309,9 +309,10 @@ def _count_convoy(performance: Instance, completed: Completed, now: float) -> No
     for rider, ride in zip(request.riders, completed.rides, strict=True):
         if ride is not None:
             resident.saw(rider.invocation)
-            good += ride.ok
+            if ride.ok:
+                resident.took(rider.invocation)
+                good += 1
     resident.performed += good
-    resident.changes += good
     resident.convoys += 1
     if good == len(request.riders):
         resident.recent.add(request, now)
@@ -327,5 +328,5 @@ def _changed(performance: Instance, now: float) -> None:
 
 def _in_state(resident: Resident, request: Request, now: float) -> None:
     """It is in the state, for good."""
-    resident.changes += 1
+    resident.took(request.invocation)
     resident.recent.add(request, now)

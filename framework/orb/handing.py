@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mappi
 from contextlib import aclosing
 from functools import partial
 from itertools import chain
+from random import Random
 from typing import Any
 
 import msgspec
@@ -23,25 +24,29 @@ from framework.com.events import Again, Give, Snapshot, Take
 from framework.com.lasting import merged, told_in
 from framework.com.messages import Request
 from framework.com.view import NOBODY
-from framework.errors import OboError, Unavailable
+from framework.declare.portable.classes import NotPortable
+from framework.errors import OboError, Unavailable, Unreadable
 from framework.ids import TRAN, Node, Replica, node_of, object_of, replica
 from framework.net.peers import Empty, Peers
-from framework.net.wire.com_pb2 import FetchChunk, FetchWish
+from framework.net.wire.com_pb2 import FetchChunk, FetchHeader, FetchWish
+from framework.orb.auditing import SAME, Auditing, Refused
 from framework.orb.backed.recalled import InStore
 from framework.orb.backed.resident import BackedResident
 from framework.orb.doubting import Doubting
 from framework.orb.durable.journaling import Journaling
 from framework.orb.held import Held, Luggage, Stored, packed, unpacked
-from framework.orb.moving import Donor, Fetcher, capture
+from framework.orb.moving import Backoffs, Donor, Fetcher, capture
+from framework.orb.moving.backoff import lacking
 from framework.orb.moving.captures import Capture
 from framework.orb.performance import Resident
 from framework.orb.recent import Recent
+from framework.orb.replaced import DIFFERS, REPLACED, UNREADABLE, Keep
 from framework.orb.tracing import Tracing
 
 log = logging.getLogger(__name__)
 
 LOOK = 0.1  # seconds between two looks for somebody who has a state
-AGAIN = 2.0  # seconds after a state that could not be used
+COMPARED = 256 << 20  # bytes: a larger state is not compared with the one before, for calls wait meanwhile
 
 
 class Handing:
@@ -55,6 +60,8 @@ class Handing:
         held: dict[Replica, Held],
         journaling: Journaling | None = None,
         fetched: Callable[[Replica], None] = lambda mine: None,
+        keep: Keep | None = None,
+        backoffs: Backoffs | None = None,
     ) -> None:
         self._com = com
         self._residents = residents
@@ -66,12 +73,17 @@ class Handing:
         self._life = com.lives.mine
         self._donor = Donor(com.node, lambda at, to, life: self._feed(Give(at, to, life)))
         self._keeper = Donor(com.node, self._offer_held)
-        self._fetcher = Fetcher(com.node, self._life, peers.fetch)
+        self._backoffs = backoffs or Backoffs(Random(), asyncio.get_running_loop().time)
+        self._fetcher = Fetcher(com.node, self._life, peers.fetch, backoffs=self._backoffs)
+        self._sizes: dict[Replica, int] = {}  # bytes of the state that came last, and was not taken yet
+        self._why: dict[Replica, str] = {}  # it was told last why there is no state
         self._tasks: dict[Replica, asyncio.Task[None]] = {}
         self._plans: dict[Replica, Replica | None] = {}  # what each of them is after: None is any donor
         self._adopting: set[Replica] = set()
         self.doubting = Doubting(held, feed, lambda mine, error: residents[mine].breaks(error))
         self._asking: set[asyncio.Task[None]] = set()
+        self._keep = keep or Keep()
+        self.auditing = Auditing(com, held, self._fetcher, self.doubting)
 
     def begin(self) -> None:
         """A life begins: its replicas get their states."""
@@ -98,6 +110,7 @@ class Handing:
         for asking in self._asking:
             asking.cancel()
         self.doubting.close()
+        self.auditing.close()
         self._donor.close()
         self._keeper.close()
 
@@ -108,6 +121,10 @@ class Handing:
             "adopting": sorted(self._adopting),
             "giving": self._donor.status() + self._keeper.status(),
             "held": {mine: list(held.holding[1:]) for mine, held in self._held.items()},
+            "pausing": {mine: each.told() for mine, each in self._backoffs.waiting().items()},
+            "comparing": sorted(self.auditing.comparing),
+            "refused": dict(self.auditing.refused),
+            "found": dict(self.auditing.found),
         }
 
     # the side that gives
@@ -118,7 +135,7 @@ class Handing:
         ticket = self._tracing.ticket(effect.replica) if self._tracing is not None else ""
         life = self._com.lives.view.life(effect.to) or 0
         resident = self._residents[effect.replica]
-        luggage = packed(effect.part, resident.changes, resident.history)
+        luggage = packed(effect.part, resident.changes, resident.history, position=resident.position)
 
         def offer(taken: Capture) -> None:
             self._donor.offer(effect.replica, effect.to, luggage, taken, ticket, life)
@@ -141,6 +158,9 @@ class Handing:
         mine = Replica(wish.replica)
         if wish.held and not wish.done and mine not in self._held:
             raise Empty(f"{mine} holds no state of an earlier life")
+        if wish.audit:
+            yield FetchChunk(header=FetchHeader(part=await self.auditing.answer(mine, wish.audit)))
+            return
         if wish.held and not wish.done:
             self.doubting.check_whole(mine)
         if not wish.held and not wish.done and mine in self._com.unready:
@@ -157,17 +177,19 @@ class Handing:
     async def _get(self, mine: Replica, before: "asyncio.Task[None] | None") -> None:
         if before is not None:
             await asyncio.wait((before,))
+        backoff = self._backoffs.of(mine)
         while mine in self._com.unready:
+            if backoff.left:
+                await backoff.pause()
+                continue
             source = self._plans[mine] = self._com.handover.seeds.get(mine)
             donors = [n for n in self._com.unready[mine] if self._has_state(mine, n)]
             if self._com.handover.after_tran(mine) or (source is not None and not self._com.handover.may_take(mine)):
                 await asyncio.sleep(LOOK)
             elif source == NOBODY:
                 await self._try(mine, self._begin_anew(mine))
-            elif source == mine:
-                await self._try(mine, self._take_back(mine))
             elif source is not None:
-                await self._try(mine, self._fetch(mine, [node_of(source)], source))
+                await self._try(mine, self._begin_with(mine, source))
             elif donors:
                 await self._try(mine, self._fetch(mine, donors, None))
             else:
@@ -182,25 +204,36 @@ class Handing:
             await way
         except asyncio.CancelledError:
             raise
+        except Refused:
+            await asyncio.sleep(LOOK)  # until the view changes
         except Unavailable as error:
-            log.warning("%s has no state yet: %s", mine, error)
+            if self._why.get(mine) != str(error):
+                log.warning("%s has no state yet: %s", mine, error)
+            self._why[mine] = str(error)
             await asyncio.sleep(LOOK)
         except Exception as error:  # of a class that reads states in its own way, too
             log.error("%s has no state yet: %s", mine, error, exc_info=not isinstance(error, OboError))
+            backoff = self._backoffs.of(mine)
+            backoff.failed(str(error), lacking(self._keep.directory(mine), self._sizes.pop(mine, 0)))
+            log.warning("%s: %s", mine, backoff)
             resident = self._residents[mine]
             if isinstance(resident, BackedResident):
                 await resident.check()  # a connection that broke stays broken: this life would try for ever
-            await asyncio.sleep(AGAIN)
 
     async def _fetch(self, mine: Replica, donors: list[Node], source: Replica | None) -> None:
         """From those who have a state; or from one who holds one: ``source``."""
         began = asyncio.get_running_loop().time()
         fetched = await self._fetcher.fetch(mine, donors, held=source is not None)
+        self._sizes[mine] = fetched.size
         try:
             luggage = unpacked(fetched.part, mine)
             if source is not None and object_of(mine) == TRAN:
                 luggage = await self._with_others(mine, node_of(source), luggage)
+            before = await self._digest_before(mine, luggage, fetched.size) if source is None else ""
             await self._adopt(mine, fetched.chunks(), source)
+            if before:
+                await self._compare_with(mine, before)
+                self._check_wanted(mine, source)
             self._take(mine, fetched.ticket, luggage)
         finally:
             fetched.close()
@@ -209,20 +242,30 @@ class Handing:
         log.info("%s has %s after %.2f s: %d bytes", mine, whose, took, fetched.size)
         self._fetched(mine)
 
-    async def _take_back(self, mine: Replica) -> None:
-        """Nobody has a newer state than the one that this replica had before."""
+    async def _begin_with(self, mine: Replica, source: Replica) -> None:
+        """Nobody has a state of this life: this replica begins with one of those that are held. ``source``: the one
+        that the view names; if the replicas differ, that of a majority."""
+        counts = await self.auditing.source(mine, source)
+        if counts == mine:
+            await self._take_back(mine, source)
+        else:
+            await self._fetch(mine, [node_of(counts)], source)
+
+    async def _take_back(self, mine: Replica, source: Replica) -> None:
+        """No other state counts more than the one that this replica had before."""
         held = self._held.get(mine)
         if held is None:
             raise Unavailable(f"the group waits for what {mine} holds, but it holds nothing")
         self.doubting.check_whole(mine)
-        luggage = Luggage(held.part, held.holding.performed, kept=held.kept)
+        luggage = Luggage(held.part, held.holding.performed, kept=held.kept, position=held.position or 0)
         if object_of(mine) == TRAN:
             luggage = await self._with_others(mine, self._com.node, luggage)
         if isinstance(held.spool, InStore):  # it is where it belongs
             held.spool.check()
-            self._check_wanted(mine, mine)
+            self._check_wanted(mine, source)
         else:
-            await self._adopt(mine, held.spool.chunks(), mine)
+            held.verdict = SAME
+            await self._adopt(mine, held.spool.chunks(), source)
         self._held.pop(mine)
         self._residents[mine].recent = Recent(held.done, asyncio.get_running_loop().time())
         self._take(mine, held.ticket, luggage, held.on_disk and luggage.part == held.part)
@@ -252,12 +295,47 @@ class Handing:
             if isinstance(resident, BackedResident) and mine in self._held:
                 self._check_wanted(mine, source)  # it takes the place of what is held
                 await asyncio.to_thread(self._held[mine].spool.close)  # it may be about to be settled
+            await self._set_aside(mine)
             await asyncio.to_thread(resident.adopt, chunks)
         finally:
             self._adopting.discard(mine)
         if self._journaling is not None:
             await self._journaling.settled(mine)
         self._check_wanted(mine, source)
+
+    async def _set_aside(self, mine: Replica) -> None:
+        """What another state is about to take the place of, unless it is known to be the same."""
+        held = self._held.get(mine)
+        if held is None or held.damaged or held.verdict == SAME:
+            return
+        if not isinstance(self._residents[mine], BackedResident) and held.verdict != DIFFERS:
+            return  # the store of journals compares all bytes
+        await asyncio.to_thread(self._keep.set_aside, mine, held.verdict or REPLACED)
+        held.verdict = SAME  # once
+
+    async def _digest_before(self, mine: Replica, luggage: Luggage, size: int) -> str:
+        """Of the state that this replica had before, if it has performed just what is in the one that has come."""
+        held = self._held.get(mine)
+        if held is None or held.damaged or held.verdict or held.digest is None or size > COMPARED:
+            return ""
+        if (held.position, held.holding.performed) != (luggage.position, luggage.changes):
+            return ""
+        try:
+            return await asyncio.to_thread(held.digest, ()) or ""
+        except Unreadable as error:
+            log.error("%s: the state that it had before cannot be read: %s", mine, error)
+            held.verdict = UNREADABLE
+        except NotPortable:
+            pass
+        return ""
+
+    async def _compare_with(self, mine: Replica, before: str) -> None:
+        resident = self._residents[mine]
+        if isinstance(resident, BackedResident):
+            same = await asyncio.to_thread(resident.store.fingerprint) == before
+            text = await asyncio.to_thread(self._keep.compared, mine, same)
+            if text:
+                self.auditing.found[mine] = text
 
     def _check_wanted(self, mine: Replica, source: Replica | None) -> None:
         if not self._com.handover.may_take(mine):  # others have been told that it has none
@@ -270,6 +348,7 @@ class Handing:
             self._tracing.adopt(mine, ticket, luggage.kept)
         resident = self._residents[mine]
         resident.changes, resident.history = luggage.changes, luggage.history
+        resident.position = luggage.position
         if isinstance(resident, BackedResident):
             resident.note_head(luggage.part, ticket, lambda: self._has(mine))
         elif self._journaling is not None and mine in self._journaling:
@@ -277,6 +356,7 @@ class Handing:
                 self._journaling.has(mine)
             else:
                 self._journaling.took(mine, resident, luggage.part, ticket)
+        self._backoffs.of(mine).took()
         held = self._held.pop(mine, None)
         self._feed(Take(mine, luggage.part))
         if held is not None:

@@ -7,6 +7,7 @@ takes too long, the state of that replica is of no use.
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from framework.com.convoy import told
@@ -16,7 +17,7 @@ from framework.com.telling import Ended
 from framework.com.view import Holding
 from framework.ids import Replica
 from framework.orb.backed.resident import BackedResident
-from framework.orb.durable.restore import doubtful
+from framework.orb.durable.restore import digest_with, doubtful
 from framework.orb.held import Held, spooled
 from framework.orb.moving import capture
 
@@ -35,6 +36,7 @@ class Remains(NamedTuple):
     holding: Holding
     part: bytes
     ticket: str
+    position: int
 
 
 def close(life: "Life") -> dict[Replica, Remains]:
@@ -57,7 +59,7 @@ def close(life: "Life") -> dict[Replica, Remains]:
         if replica not in com.unready and replica not in spoiled:
             holding = Holding(replica, com.view, resident.changes)
             ticket = tracing.ticket(replica) if tracing is not None else ""
-            remains[replica] = Remains(holding, com.handover.keep(replica), ticket)
+            remains[replica] = Remains(holding, com.handover.keep(replica), ticket, resident.position)
     return remains
 
 
@@ -105,5 +107,7 @@ async def keep(life: "Life", remains: dict[Replica, Remains]) -> dict[Replica, H
             log.error("the state of %s is not kept: %s", replica, error)
             continue
         whole = Held(left.holding, left.part, left.ticket, spool, resident.recent.requests())
+        whole.position = left.position
+        whole.digest = partial(digest_with, replica, type(resident.object), spool)
         held[replica] = doubtful(replica, type(resident.object), whole, life.dispatch.doubtful.get(replica, ()))
     return held

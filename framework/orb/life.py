@@ -45,6 +45,7 @@ from framework.orb.durable.outcomes import Tran
 from framework.orb.explain import Explainer
 from framework.orb.handing import Handing
 from framework.orb.keeping import Remains
+from framework.orb.moving.backoff import lacking
 from framework.orb.performance import Resident
 from framework.orb.spots import Spots
 from framework.orb.stage import Stage
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TICK = 0.02  # seconds
+LITTLE = 64 << 20  # bytes: a disk with less room may be why a store does not work
 SHORT_TICK = 0.006  # while what has waited for a state starts bit by bit (framework.com.late)
 
 
@@ -97,6 +99,8 @@ class Life:
             node.held,
             self.journaling,
             node.comparing.has_state,
+            node.stores.keep,
+            node.backoffs,
         )
         self.isolated = False
         self.remains: dict[Replica, Remains] = {}  # when it is over: what the node keeps
@@ -216,6 +220,9 @@ class Life:
         if self.node.stopping:
             return  # clients are sent away, and nobody comes back
         log.error("%s cannot go on: %s", at, error)
+        room = lacking(self.node.stores.keep.directory(at), LITTLE)
+        if room is not None:  # it would get its state, and could not go on with it again
+            self.node.backoffs.of(at).failed(str(error), room)
         out = Out(f"the store of {at} does not work: {error}")
         self.remains = keeping.close(self)
         if self.tracing is not None:
@@ -289,8 +296,11 @@ class Life:
         com = self.com
         if not com.member.sureness.whole:
             return f"{self.node.name} is not sure yet that it is still a member: the group may have left it out"
+        if refused := self.handing.auditing.refused:
+            return "; ".join(refused.values())
         if com.unready:
-            return f"{self.node.name} waits for the states of {', '.join(sorted(com.unready))}"
+            pauses = [f"; {at}: {each}" for at, each in self.node.backoffs.waiting().items() if at in com.unready]
+            return f"{self.node.name} waits for the states of {', '.join(sorted(com.unready))}{''.join(pauses)}"
         return "" if com.handover.told else f"not all members know yet that {self.node.name} has its states"
 
     @property

@@ -13,6 +13,7 @@ from framework.orb.messages import Act, Answer, Refused, ToClient, encode
 MARGIN = 1 << 16
 _AROUND = 16  # of a packet, around each of its messages, and to spare
 DEEPEST = 64  # lists in lists in maps ...
+_FEW = 60  # values: fewer than would make it too deep
 IN_FLIGHT, IN_FLIGHT_NODE = 10_000, 100_000
 
 _NESTED = (list, dict)
@@ -155,7 +156,7 @@ def check_depth(where: str, data: bytes, values: Iterable[Any]) -> None:
     if len(data) <= DEEPEST:
         return
     level = [v for v in values if isinstance(v, _NESTED)]
-    if not level or len(data) - len(data.translate(None, _BEGINS)) <= DEEPEST:
+    if not level or _is_shallow(level) or len(data) - len(data.translate(None, _BEGINS)) <= DEEPEST:
         return
     for _ in range(DEEPEST):
         if not level:
@@ -163,6 +164,17 @@ def check_depth(where: str, data: bytes, values: Iterable[Any]) -> None:
         level = [v for one in level for v in _inside(one) if isinstance(v, _NESTED)]
     if level:
         raise BadRequest(too_deep(where))
+
+
+def _is_shallow(level: list[Any]) -> bool:
+    """Found out by looking at few values, whatever their size: a glance at all bytes of a large one takes long."""
+    looked = 0
+    while level:
+        looked += sum(map(len, level))
+        if looked > _FEW:
+            return False
+        level = [v for one in level for v in _inside(one) if isinstance(v, _NESTED)]
+    return True
 
 
 def too_deep(where: str) -> str:

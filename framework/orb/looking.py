@@ -127,6 +127,7 @@ def told(node: "Node") -> dict[str, Any]:
     life, lines = node.member, node.peers.lines
     found = status(life, lines) if life is not None else outside(node.name, lines, node.version)
     found["group"]["why"] = node.unwell()
+    found["kept"] = node.stores.keep.told()
     return found
 
 
@@ -182,7 +183,7 @@ def outside(node: NodeName, lines: Mapping[NodeName, Line], version: int) -> dic
         "view": version,
         "members": [],
         "group": {"state": "outsider", "members": {}, "suspected": {}, "leaving": []},
-        "transfers": {"unready": {}, "fetching": [], "adopting": [], "giving": []},
+        "transfers": {"unready": {}, "fetching": [], "adopting": [], "giving": [], "refused": {}, "found": {}},
         "clock": 0,
         "links": {peer: _link(line, None) for peer, line in lines.items()},
         "replicas": {},

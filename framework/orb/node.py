@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import grpc.aio
@@ -24,6 +25,7 @@ from framework.com.events import (
     Collect,
     Connected,
     Evict,
+    Heard,
     Session,
     Submit,
     Tick,
@@ -53,6 +55,7 @@ from framework.orb.held import Held
 from framework.orb.keeping import keep
 from framework.orb.life import TICK, Life
 from framework.orb.messages import Stay
+from framework.orb.moving import Backoffs
 from framework.orb.naming import Naming
 from framework.orb.sessions import Sessions
 from framework.orb.traces import Traces
@@ -109,6 +112,7 @@ class Node:
         self._server: Any = None
         self._ticking: asyncio.Task[None] | None = None
         self.comparing = Comparing(self)
+        self.backoffs = Backoffs(Random(), time.monotonic)  # of replicas that did not get their states
 
     @property
     def life(self) -> Life:
@@ -141,6 +145,9 @@ class Node:
     def arrived(self, peer: NodeName, data: bytes) -> None:
         self.feed(Arrived(peer, data))
         self.go()
+
+    def heard(self, peer: NodeName) -> None:
+        self.feed(Heard(peer))
 
     def go(self) -> None:
         """All that came together has been fed."""
@@ -352,6 +359,7 @@ class Node:
             raise Unavailable(f"{self.name} cannot listen on {where}: is the port in use?")
         if self.disk is not None:
             self.held = await asyncio.to_thread(self.disk.load, self.config.classes)
+            self.disk.kept_by(self.stores.keep)
         await self._server.start()
         self.peers.start()
         self._ticking = asyncio.ensure_future(self._tick())

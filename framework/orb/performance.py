@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from typing import Any, Protocol
-from zlib import crc32
 
 from framework.com.events import Completed, Deliver, Received
 from framework.declare import Method, Object, performing
@@ -17,6 +16,7 @@ from framework.orb.given import Given
 from framework.orb.messages import Envelope
 from framework.orb.nested import NestedAsyncOrb, NestedCalls, NestedOrb
 from framework.orb.outcome import failure, stopped
+from framework.orb.position import with_one
 from framework.orb.recent import Recent
 from framework.orb.short import MOST_BYTES, Elsewhere
 from framework.orb.stage import Stage
@@ -24,18 +24,6 @@ from framework.orb.state.tracker import Tracker
 from framework.orb.turn import Lane, Turn
 from framework.orb.undo import Undo
 from framework.orb.workers import Workers
-
-_HISTORY = (1 << 63) - 1
-_checksums: dict[str, int] = {}  # of clients; they are asked for with every call
-
-
-def _checksum(client: str) -> int:
-    found = _checksums.get(client)
-    if found is None:
-        if len(_checksums) > 4096:
-            _checksums.clear()
-        found = _checksums[client] = crc32(client.encode())
-    return found
 
 
 class Instance(Protocol):
@@ -81,13 +69,19 @@ class Resident:
         self.convoys = 0  # the same, of requests with calls of several clients, or several of one
         self.changes = 0  # requests in the state, also from before this life, without those that only read
         self.history = 0  # which they are, and those that failed: equal numbers, the same requests (in any order)
+        self.position = 0  # which those are: equal numbers, the same requests in the state (position.py)
         self.recent = Recent()
         self.takes_part = False  # what is called here is part of a transaction
         self.held: dict[Sid, Performance] = {}  # performed for transactions that are not over, in this order
 
     def saw(self, invocation: Invocation) -> None:
-        """A request that may change the state has been performed. Python's hash of numbers is the same everywhere."""
-        self.history = (self.history + hash((_checksum(invocation.client), invocation.path))) & _HISTORY
+        """A request that may change the state has been performed."""
+        self.history = with_one(self.history, invocation)
+
+    def took(self, invocation: Invocation) -> None:
+        """It is in the state, for good."""
+        self.changes += 1
+        self.position = with_one(self.position, invocation)
 
     @property
     def waits(self) -> bool:

@@ -131,7 +131,7 @@ class Spots:
         if not place.readonly:
             resident.saw(invocation)
             if ok:
-                resident.changes += 1
+                resident.took(invocation)
                 resident.recent.spotted(spotted, envelope, life.now())
         if life.tracing is not None:
             request = spotted.request(encode(envelope))

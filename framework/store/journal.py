@@ -47,7 +47,7 @@ class Journal(Commits):
         super().__init__(writer.lock, found.position)
         self.replica = found.replica
         self.base = found.base
-        self._directory = found.directory
+        self.directory = found.directory
         self._found: Found | None = found
         self._disk, self._writer, self._copier, self._segment_bytes = disk, writer, copier, segment_bytes
         self._closed = found.segments[:-1]  # parts that are complete
@@ -100,9 +100,9 @@ class Journal(Commits):
             self._check_place(position)
             self._found = None
             try:
-                snapshots.write(self._disk, self._directory, self.replica, position, chunks)
+                snapshots.write(self._disk, self.directory, self.replica, position, chunks)
             except OSError as e:
-                raise StoreFailed(f"{self._directory}: the snapshot at {position} was not written: {e}") from e
+                raise StoreFailed(f"{self.directory}: the snapshot at {position} was not written: {e}") from e
             self._drop_before(position)
 
     def _check_place(self, position: int) -> None:
@@ -145,12 +145,12 @@ class Journal(Commits):
             self.base = position
             gone = [s.path for s in self._closed if s.last <= position]
             self._closed = [s for s in self._closed if s.last > position]
-        gone += [p for p in snapshots.paths_in(self._directory) if p != snapshots.path_of(self._directory, position)]
+        gone += [p for p in snapshots.paths_in(self.directory) if p != snapshots.path_of(self.directory, position)]
         try:
             for path in gone:
                 self._disk.remove(path)
         except OSError as e:
-            log.warning("%s: cannot remove what the snapshot at %d made needless: %s", self._directory, position, e)
+            log.warning("%s: cannot remove what the snapshot at %d made needless: %s", self.directory, position, e)
 
     # what the writer calls
 
@@ -178,7 +178,7 @@ class Journal(Commits):
         if before is not None:
             head = msgspec.structs.replace(head, before_size=before.end, before_digest=before.digest.digest())
         data = encode_head(head)
-        path = segments.path_of(self._directory, first)
+        path = segments.path_of(self.directory, first)
         self._disk.place(path, [data])
         fd = self._disk.open(path)
         if before is not None:
@@ -208,7 +208,7 @@ class Journal(Commits):
 
     def failed_locked(self, error: BaseException) -> list[Told]:
         self._pending, self._taken, self._written, self.backlog = [], [], b"", 0
-        why = f"{self._directory}: records after {self.durable} are not on disk: {error}. Open the journal again"
+        why = f"{self.directory}: records after {self.durable} are not on disk: {error}. Open the journal again"
         log.error("%s", why)
         return self.fail_locked(self.last, why)
 
@@ -220,7 +220,7 @@ class Journal(Commits):
     def close(self) -> None:
         """By the store, when the writer is not at work."""
         with self._lock:
-            told = [] if self.failure else self.fail_locked(self.last, f"{self._directory}: the store is closed")
+            told = [] if self.failure else self.fail_locked(self.last, f"{self.directory}: the store is closed")
         tell(told)
         if self._fd >= 0:
             self._disk.close(self._fd)

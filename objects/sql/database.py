@@ -7,6 +7,7 @@ did so, or not at all. docs/sql.md is the guide.
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from framework import (
@@ -53,6 +54,7 @@ class Database(Backed):
     def __init__(self) -> None:
         """Without a database until it is opened."""
         self._engine: Engine | None = None
+        self._unopened: Engine | None = None  # the same, also if it could not be opened
 
     # for clients
 
@@ -141,6 +143,7 @@ class Database(Backed):
             engine = Sqlite(url, options, self)
         else:
             engine = _postgres()(url, options, self, f"obo {place.replica}")
+        self._unopened = engine
         engine.open()
         self._engine = engine
 
@@ -166,6 +169,22 @@ class Database(Backed):
 
     def fingerprint(self) -> str:
         return self._open_engine().fingerprint()
+
+    def fingerprint_of_batch(self) -> str:
+        return self._open_engine().fingerprint_of_batch()
+
+    def beside(self, place: Place) -> Path:
+        """A SQLite file is renamed, so what is kept lies beside it; PostgreSQL writes to the directory of the node."""
+        url = url_of(read_options(place.options), place)
+        if url.get_backend_name() == "sqlite":
+            return Path(url.database or "")
+        return place.directory / "postgres"
+
+    def set_aside(self, path: Path) -> bool:
+        if self._unopened is None:
+            raise Broken("the database is not open")
+        self._unopened.set_aside(path)
+        return True
 
     def touched(self, method: str, values: tuple[Any, ...]) -> Touched:
         schema = self._open_engine().known

@@ -12,6 +12,7 @@ from objects.sql.values import quote
 
 _BLOCK = 1000
 _SIZE = 16
+_HIDDEN = 1  # a column of a virtual table that ``SELECT *`` leaves out
 _pack = msgspec.msgpack.Encoder().encode
 
 Rows = Iterable[Sequence[Any]]
@@ -52,14 +53,16 @@ def sqlite_tables(connection: sqlite3.Connection) -> list[str]:
 
 
 def sqlite_table(connection: sqlite3.Connection, table: str) -> str:
-    """``connection`` must not convert values by the types of columns."""
+    """The values as they are, whether or not ``connection`` converts them by the types of columns: an expression has no
+    such type."""
     quoted = quote(table)
-    columns = connection.execute(f"PRAGMA table_info({quoted})").fetchall()
-    keys = [(place, name, kind) for _, name, kind, _, _, place in columns if place]
+    columns = connection.execute(f"PRAGMA table_xinfo({quoted})").fetchall()
+    keys = [(place, name, kind) for _, name, kind, _, _, place, _ in columns if place]
+    values = ", ".join(f"+{quote(name)}" for _, name, _, _, _, _, hidden in columns if hidden != _HIDDEN)
     without_rowid = not _has_rowid(connection, quoted)
     ordered = without_rowid or (len(keys) == 1 and keys[0][2].upper() == "INTEGER")
     order = ", ".join(quote(name) for _, name, _ in sorted(keys))
-    text = f"SELECT * FROM {quoted}" + (f" ORDER BY {order}" if ordered else "")
+    text = f"SELECT {values} FROM {quoted}" + (f" ORDER BY {order}" if ordered else "")
     return (in_order if ordered else in_any_order)(_rows(connection, text))
 
 

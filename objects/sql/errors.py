@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
-from framework import Broken
+from framework import Broken, Unreadable
 
 if TYPE_CHECKING:
     import psycopg
@@ -79,13 +79,14 @@ _BROKEN: Final = {
     sqlite3.SQLITE_READONLY: "the database file cannot be written",
     sqlite3.SQLITE_INTERRUPT: "the statement was interrupted",
     sqlite3.SQLITE_IOERR: "the disk gave an error",
-    sqlite3.SQLITE_CORRUPT: "the database file is damaged: move it away, and the other replicas give a new one",
+    sqlite3.SQLITE_CORRUPT: "the database file is damaged",
     sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_CANTOPEN: "the database file cannot be opened",
     sqlite3.SQLITE_PROTOCOL: "the lock protocol of the file failed",
     sqlite3.SQLITE_NOLFS: "the file system cannot take a file of this size",
-    sqlite3.SQLITE_NOTADB: "the file is no SQLite database: move it away, and the other replicas give a new one",
+    sqlite3.SQLITE_NOTADB: "the file is no SQLite database",
 }
+_UNREADABLE: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _DATA: Final = {sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE}
 
 
@@ -100,7 +101,7 @@ def from_sqlite(error: Exception, what: str) -> Exception:
             return Broken(f"{error}; {where}")
         if code in _BROKEN:
             name = getattr(error, "sqlite_errorname", code)
-            return Broken(f"{_BROKEN[code]} ({name}: {error}); {where}")
+            return (Unreadable if code in _UNREADABLE else Broken)(f"{_BROKEN[code]} ({name}: {error}); {where}")
         if code == sqlite3.SQLITE_CONSTRAINT:
             if str(error).startswith(BYTES):
                 return DataError(f"{error}; {where}")

@@ -9,6 +9,7 @@ import datetime as dt
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -276,21 +277,36 @@ class Postgres:
         found, rest = self._digests()
         return digest.all_of({**found, "obo": rest})
 
+    def fingerprint_of_batch(self) -> str:
+        raw = self._raw
+
+        def ask() -> tuple[dict[str, str], str]:
+            self._sequences.write(raw, True)  # as before a commit
+            return _digests(raw)
+
+        found, rest = self._at_server(ask, "[digest]")
+        return digest.all_of({**found, "obo": rest})
+
     def _digests(self) -> tuple[dict[str, str], str]:
         """Of all tables at one moment; and of the schema and the sequences."""
 
         def ask(raw: Raw) -> tuple[dict[str, str], str]:
             with raw.transaction():
                 raw.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-                found = postgres_catalog.digests(raw)
-                marks = raw.execute("SELECT name, value, called FROM obo._obo_sequences").fetchall()
-                texts = [[text] for text in postgres_catalog.schema(raw)]
-                rest = digest.in_any_order([*marks, *texts, [postgres_notes.schema_version(raw)]])
-                return found, rest
+                return _digests(raw)
 
         return self._readers.use(lambda raw: self._told(raw, ask))
 
     # state
+
+    @_own
+    def set_aside(self, path: Path) -> None:
+        """What pg_dump writes, for pg_restore. The database stays as it is: the state that comes replaces it."""
+        raw = reader(self._url, self._name)
+        try:
+            postgres_moving.dump(postgres_moving.place_of(raw, self._options.tools), path)
+        finally:
+            raw.close()
 
     @_own
     def get_state(self) -> Iterable[bytes]:
@@ -326,6 +342,13 @@ class Postgres:
             "SELECT datcollate, datctype FROM pg_database WHERE datname = current_database()"
         ).fetchall()
         return ("collation {}, ctype {}".format(*found[0])).encode()
+
+
+def _digests(raw: Raw) -> tuple[dict[str, str], str]:
+    found = postgres_catalog.digests(raw)
+    marks = raw.execute("SELECT name, value, called FROM obo._obo_sequences").fetchall()
+    texts = [[text] for text in postgres_catalog.schema(raw)]
+    return found, digest.in_any_order([*marks, *texts, [postgres_notes.schema_version(raw)]])
 
 
 def _result(raw: Raw, statement: Statement, params: Params) -> Result:

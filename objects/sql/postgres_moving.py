@@ -91,6 +91,16 @@ def _leaving(raw: Raw, place: Place, about: bytes) -> Iterator[bytes]:
         raw.close()
 
 
+def dump(place: Place, path: Path) -> None:
+    """What is committed, with the notes of the framework, to a file for pg_restore."""
+    words = ["--format=custom", "--no-owner", "--no-privileges", f"--file={path}"]
+    with tempfile.TemporaryFile() as said, _started(place, "pg_dump", words, said) as process:
+        try:
+            _check(process, said)
+        finally:
+            process.kill()
+
+
 def arrive(chunks: Iterable[bytes], place: Place, about: bytes) -> None:
     """What ``leaving`` gave, into an empty database; ``Broken`` if that fails, or if it is not what was sent. No chunks
     at all leave it empty.

@@ -300,22 +300,43 @@ class Sqlite:
         found, schema = self._digests()
         return digest.all_of({**found, "_obo": schema})
 
+    def fingerprint_of_batch(self) -> str:
+        self._check_batch()
+        try:
+            found, schema = _digests(self._raw)
+        except sqlite3.Error as error:
+            raise self._broken(error, "[digest]") from error
+        return digest.all_of({**found, "_obo": schema})
+
     def _digests(self) -> tuple[dict[str, str], str]:
         """Of all tables at one moment, and of the schema."""
         connection = self._reader(converting=False)
-        raw = connection.raw
         try:
-            raw.execute("BEGIN")
-            found = {name: digest.sqlite_table(raw, name) for name in digest.sqlite_tables(raw)}
-            texts = raw.execute("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE '!_obo%' ESCAPE '!'")
-            schema = digest.in_any_order(texts.fetchall())
-            return found, f"{schema} {sqlite_notes.schema_version(raw)}"
+            connection.raw.execute("BEGIN")
+            return _digests(connection.raw)
         except sqlite3.Error as error:
             raise self._broken(error, "[digest]") from error
         finally:
             connection.close()
 
     # state
+
+    @_own
+    def set_aside(self, path: Path) -> None:
+        """Also of a file that could not be opened. What is there then is empty, and open if it was."""
+        with self._readers.none():
+            was_open = self._writer is not None
+            self._disconnect()
+            if not was_open:
+                self._files.lock()
+            try:
+                self._files.keep(path)
+                if was_open:
+                    self._start_afresh()
+                    self._connect()
+            finally:
+                if not was_open:
+                    self._files.unlock()
 
     def get_state(self) -> Iterable[bytes]:
         return leaving(self._reader(converting=False), self._files.copy())
@@ -337,6 +358,13 @@ class Sqlite:
                 self._start_afresh()
                 self._connect()
             raise
+
+
+def _digests(raw: sqlite3.Connection) -> tuple[dict[str, str], str]:
+    found = {name: digest.sqlite_table(raw, name) for name in digest.sqlite_tables(raw)}
+    texts = raw.execute("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE '!_obo%' ESCAPE '!'")
+    schema = digest.in_any_order(texts.fetchall())
+    return found, f"{schema} {sqlite_notes.schema_version(raw)}"
 
 
 def _values(params: Params) -> Iterable[Any]:

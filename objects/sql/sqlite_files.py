@@ -54,6 +54,17 @@ class Files:
         for end in ("-wal", "-shm", ""):
             self.database.with_name(self.database.name + end).unlink(missing_ok=True)
 
+    def keep(self, path: Path) -> None:
+        """The database has this name from now on. ``Broken`` if it cannot be done."""
+        try:
+            for end in ("-wal", "-shm", ""):
+                old = self.database.with_name(self.database.name + end)
+                if old.exists():
+                    old.replace(path.with_name(path.name + end))
+            sync(self.database.parent)
+        except OSError as error:
+            raise Broken(f"{path}: the database cannot be kept there: {error.strerror}") from None
+
     def tidy(self) -> None:
         """What a process that was killed has left."""
         for path in self.database.parent.glob(self.database.name + ".leaving-*"):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framework.com.events import Arrived, Depart, Evict, Isolated, Out, Transmit
+from framework.com.events import Arrived, Depart, Evict, Heard, Isolated, Out, Transmit
 from framework.com.link import Timing
 from framework.com.member import KEPT
 from framework.com.messages import Frame, encode
@@ -314,6 +314,17 @@ def test_isolated_and_back() -> None:
     council.hear(N1, N2)
     council.tick(N1, later=1.0)
     assert [e.yes for e in council.heard[N1] if isinstance(e, Isolated)] == [True, False]
+
+
+def test_a_peer_that_sends_a_large_frame_is_not_suspected() -> None:
+    """Pieces of it are all that comes from n2 for a while; n3 says nothing."""
+    council = Council((N1, N2, N3), Timing(suspect_after=30.0))
+    for _ in range(100):
+        council.tick(N1, later=1.0)
+        council.step(N1, Heard(N2))
+    assert set(council.com[N1].member.suspects) == {N3}
+    council.step(N1, Heard(Node("n9")))  # it is no member: that changes nothing
+    assert set(council.com[N1].member.suspects) == {N3}
 
 
 def test_what_was_on_its_way_before_a_cut_does_not_end_isolation() -> None:

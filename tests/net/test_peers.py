@@ -56,6 +56,9 @@ class Member:
     def connected(self, peer):
         self.feed(Connected(peer))
 
+    def heard(self, peer):
+        pass
+
     def writable(self, peer):
         self.feed(Writable(peer))
 

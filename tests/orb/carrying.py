@@ -27,6 +27,8 @@ class Driver:
     def arrived(self, peer, data): ...
     def connected(self, peer): ...
     def writable(self, peer): ...
+    def heard(self, peer): ...
+
     def on_the_way(self, peer):
         return 0
 
@@ -130,7 +132,7 @@ def damage(at):
 
 
 def fetcher(wire, **options):
-    return Fetcher(N3, 1, wire, **{"silence": 20.0, "full": 0.05, **options})
+    return Fetcher(N3, 1, wire, **{"silence": 20.0, **options})
 
 
 async def fetched(fetch, donors=(N1, N2)):

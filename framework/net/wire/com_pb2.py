@@ -24,29 +24,29 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66ramework/net/wire/com.proto\x12\nobo.com.v1\"t\n\tFetchWish\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x0c\n\x04life\x18\x02 \x01(\x04\x12\x0f\n\x07replica\x18\x03 \x01(\t\x12\x0e\n\x06ticket\x18\x04 \x01(\t\x12\x0e\n\x06offset\x18\x05 \x01(\x04\x12\x0c\n\x04\x64one\x18\x06 \x01(\x08\x12\x0c\n\x04held\x18\x07 \x01(\x08\"\x8d\x01\n\nFetchChunk\x12)\n\x06header\x18\x01 \x01(\x0b\x32\x17.obo.com.v1.FetchHeaderH\x00\x12\'\n\x05piece\x18\x02 \x01(\x0b\x32\x16.obo.com.v1.FetchPieceH\x00\x12#\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x14.obo.com.v1.FetchEndH\x00\x42\x06\n\x04what\"Y\n\x0b\x46\x65tchHeader\x12\x0e\n\x06ticket\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\x12\x12\n\x05total\x18\x03 \x01(\x04H\x00\x88\x01\x01\x12\x0c\n\x04part\x18\x04 \x01(\x0c\x42\x08\n\x06_total\"\'\n\nFetchPiece\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0b\n\x03\x63rc\x18\x02 \x01(\x07\")\n\x08\x46\x65tchEnd\x12\r\n\x05total\x18\x01 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c\"\x18\n\x08Question\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"\x1b\n\x0b\x45xplanation\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"#\n\x05\x46rame\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0c\n\x04more\x18\x02 \x01(\x08\x32\xb0\x01\n\x04Link\x12\x34\n\x08\x45xchange\x12\x11.obo.com.v1.Frame\x1a\x11.obo.com.v1.Frame(\x01\x30\x01\x12\x38\n\x07\x45xplain\x12\x14.obo.com.v1.Question\x1a\x17.obo.com.v1.Explanation\x12\x38\n\x05\x46\x65tch\x12\x15.obo.com.v1.FetchWish\x1a\x16.obo.com.v1.FetchChunk0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66ramework/net/wire/com.proto\x12\nobo.com.v1\"\x83\x01\n\tFetchWish\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x0c\n\x04life\x18\x02 \x01(\x04\x12\x0f\n\x07replica\x18\x03 \x01(\t\x12\x0e\n\x06ticket\x18\x04 \x01(\t\x12\x0e\n\x06offset\x18\x05 \x01(\x04\x12\x0c\n\x04\x64one\x18\x06 \x01(\x08\x12\x0c\n\x04held\x18\x07 \x01(\x08\x12\r\n\x05\x61udit\x18\x08 \x01(\x0c\"\x8d\x01\n\nFetchChunk\x12)\n\x06header\x18\x01 \x01(\x0b\x32\x17.obo.com.v1.FetchHeaderH\x00\x12\'\n\x05piece\x18\x02 \x01(\x0b\x32\x16.obo.com.v1.FetchPieceH\x00\x12#\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x14.obo.com.v1.FetchEndH\x00\x42\x06\n\x04what\"Y\n\x0b\x46\x65tchHeader\x12\x0e\n\x06ticket\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\x12\x12\n\x05total\x18\x03 \x01(\x04H\x00\x88\x01\x01\x12\x0c\n\x04part\x18\x04 \x01(\x0c\x42\x08\n\x06_total\"\'\n\nFetchPiece\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0b\n\x03\x63rc\x18\x02 \x01(\x07\")\n\x08\x46\x65tchEnd\x12\r\n\x05total\x18\x01 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c\"\x18\n\x08Question\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"\x1b\n\x0b\x45xplanation\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"#\n\x05\x46rame\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0c\n\x04more\x18\x02 \x01(\x08\x32\xb0\x01\n\x04Link\x12\x34\n\x08\x45xchange\x12\x11.obo.com.v1.Frame\x1a\x11.obo.com.v1.Frame(\x01\x30\x01\x12\x38\n\x07\x45xplain\x12\x14.obo.com.v1.Question\x1a\x17.obo.com.v1.Explanation\x12\x38\n\x05\x46\x65tch\x12\x15.obo.com.v1.FetchWish\x1a\x16.obo.com.v1.FetchChunk0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'framework.net.wire.com_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_FETCHWISH']._serialized_start=44
-  _globals['_FETCHWISH']._serialized_end=160
-  _globals['_FETCHCHUNK']._serialized_start=163
-  _globals['_FETCHCHUNK']._serialized_end=304
-  _globals['_FETCHHEADER']._serialized_start=306
-  _globals['_FETCHHEADER']._serialized_end=395
-  _globals['_FETCHPIECE']._serialized_start=397
-  _globals['_FETCHPIECE']._serialized_end=436
-  _globals['_FETCHEND']._serialized_start=438
-  _globals['_FETCHEND']._serialized_end=479
-  _globals['_QUESTION']._serialized_start=481
-  _globals['_QUESTION']._serialized_end=505
-  _globals['_EXPLANATION']._serialized_start=507
-  _globals['_EXPLANATION']._serialized_end=534
-  _globals['_FRAME']._serialized_start=536
-  _globals['_FRAME']._serialized_end=571
-  _globals['_LINK']._serialized_start=574
-  _globals['_LINK']._serialized_end=750
+  _globals['_FETCHWISH']._serialized_start=45
+  _globals['_FETCHWISH']._serialized_end=176
+  _globals['_FETCHCHUNK']._serialized_start=179
+  _globals['_FETCHCHUNK']._serialized_end=320
+  _globals['_FETCHHEADER']._serialized_start=322
+  _globals['_FETCHHEADER']._serialized_end=411
+  _globals['_FETCHPIECE']._serialized_start=413
+  _globals['_FETCHPIECE']._serialized_end=452
+  _globals['_FETCHEND']._serialized_start=454
+  _globals['_FETCHEND']._serialized_end=495
+  _globals['_QUESTION']._serialized_start=497
+  _globals['_QUESTION']._serialized_end=521
+  _globals['_EXPLANATION']._serialized_start=523
+  _globals['_EXPLANATION']._serialized_end=550
+  _globals['_FRAME']._serialized_start=552
+  _globals['_FRAME']._serialized_end=587
+  _globals['_LINK']._serialized_start=590
+  _globals['_LINK']._serialized_end=766
 # @@protoc_insertion_point(module_scope)

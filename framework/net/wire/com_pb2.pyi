@@ -6,7 +6,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class FetchWish(_message.Message):
-    __slots__ = ("node", "life", "replica", "ticket", "offset", "done", "held")
+    __slots__ = ("node", "life", "replica", "ticket", "offset", "done", "held", "audit")
     NODE_FIELD_NUMBER: _ClassVar[int]
     LIFE_FIELD_NUMBER: _ClassVar[int]
     REPLICA_FIELD_NUMBER: _ClassVar[int]
@@ -14,6 +14,7 @@ class FetchWish(_message.Message):
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     DONE_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
+    AUDIT_FIELD_NUMBER: _ClassVar[int]
     node: str
     life: int
     replica: str
@@ -21,7 +22,8 @@ class FetchWish(_message.Message):
     offset: int
     done: bool
     held: bool
-    def __init__(self, node: _Optional[str] = ..., life: _Optional[int] = ..., replica: _Optional[str] = ..., ticket: _Optional[str] = ..., offset: _Optional[int] = ..., done: _Optional[bool] = ..., held: _Optional[bool] = ...) -> None: ...
+    audit: bytes
+    def __init__(self, node: _Optional[str] = ..., life: _Optional[int] = ..., replica: _Optional[str] = ..., ticket: _Optional[str] = ..., offset: _Optional[int] = ..., done: _Optional[bool] = ..., held: _Optional[bool] = ..., audit: _Optional[bytes] = ...) -> None: ...
 
 class FetchChunk(_message.Message):
     __slots__ = ("header", "piece", "end")

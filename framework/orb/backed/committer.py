@@ -16,8 +16,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from framework.declare import Backed
+from framework.orb.backed.checked import checked
 from framework.orb.backed.parts import Parts, Settling
 from framework.orb.backed.writing import Writing
+from framework.orb.durable import entries
 from framework.orb.moving import capture
 from framework.orb.moving.captures import Capture
 from framework.orb.stage import Stage
@@ -31,8 +33,8 @@ LONGEST = 0.02  # seconds for which a batch is open, roughly
 class Head:
     """Notes of the framework that replace all earlier ones."""
 
-    def __init__(self, data: bytes, done: Callable[[], None]) -> None:
-        self.data = data
+    def __init__(self, head: entries.Head, done: Callable[[], None]) -> None:
+        self.head = head
         self.done = done
 
 
@@ -70,7 +72,7 @@ class Committer:
         self._in: deque[Work | Head | Moment | Check] = deque()
         self._entered = 0
         self._parts = Parts(target)
-        self._entries: list[bytes] = []  # of the open batch
+        self._entries: list[entries.Entry | entries.Settled] = []  # of the open batch
         self._noted = 0  # of what was performed in it
         self._wanted = 0  # so many are to be noted before the thread goes on
         self._idle = False
@@ -92,10 +94,10 @@ class Committer:
             with self._bell:
                 self._bell.notify()
 
-    def note(self, *entries: bytes) -> None:
+    def note(self, *noted: entries.Entry | entries.Settled) -> None:
         """An instance of the open batch is known to the com layer, and this is what is written down of it."""
         with self._bell:
-            self._entries.extend(entries)
+            self._entries.extend(noted)
             self._noted += 1
             if self._noted == self._wanted:
                 self._bell.notify()
@@ -146,7 +148,7 @@ class Committer:
     def _between(self, work: Work | Head | Moment | Check) -> None:
         if isinstance(work, Head):
             self._target.begin()
-            self._target.commit((), work.data)
+            self._target.commit((), checked(work.head))
             self._stage.on_loop(work.done)
         elif isinstance(work, Moment):
             taken = capture(self._target)
@@ -173,8 +175,8 @@ class Committer:
         if self._stopping:
             self._target.rollback()
             return
-        entries, self._entries, self._noted = self._entries, [], 0
-        self._target.commit(entries)
+        noted, self._entries, self._noted = self._entries, [], 0
+        self._target.commit([checked(note) for note in noted])
         self.commits += 1
         self.batched += sum([work.calls for work in done])
         self._stage.on_loop(lambda: self._safe(done))

@@ -9,18 +9,22 @@ with it has been performed after it, for its conflict slots were held; so it can
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
+from framework.com.messages import Request
 from framework.com.view import Holding
 from framework.declare import Backed, declaration, performing
 from framework.errors import BadRequest, Broken, Unavailable
 from framework.ids import Invocation, Replica, object_of
-from framework.orb.durable.entries import Entry, Head, Settled, decode, encode, record
+from framework.orb.backed.checked import checked, unchecked
+from framework.orb.durable.entries import Entry, Head, Settled, decode, record
 from framework.orb.durable.noting import entries_of
 from framework.orb.durable.restore import part_with
 from framework.orb.given import Given
-from framework.orb.held import Held
+from framework.orb.held import Held, Once
 from framework.orb.messages import open_envelope
+from framework.orb.position import with_all
 from framework.orb.recent import Recent
 
 
@@ -67,8 +71,9 @@ def recalled(replica: Replica, target: Backed, version: int) -> Held | None:
     if found is None:
         target.set_state(())  # half of a state is none
         return None
-    head = decode(found.head, Head, f"what the store of {replica} says of its state")
-    read = [record(data, f"an entry in the store of {replica}") for data in found.entries]
+    about, entry = f"what the store of {replica} says of its state", f"an entry in the store of {replica}"
+    head = decode(unchecked(found.head, about), Head, about)
+    read = [record(unchecked(data, entry), entry) for data in found.entries]
     notes = [one for note in read for one in (entries_of(note) if isinstance(note, Entry) else [note])]
     store = _Store(replica, target, head, version, InStore(target))
     committed = {n.tran for n in notes if isinstance(n, Settled) and n.commit}
@@ -96,6 +101,8 @@ def _held(store: _Store, notes: Sequence[Entry | Settled]) -> Held:
     ticket = notes[-1].ticket if notes else store.head.ticket
     part = part_with(store.replica, store.head.part, over)
     held = Held(holding, part, ticket, store.state, recent.requests(), on_disk=True)
+    held.position = with_all(store.head.position, (e.request.invocation for e in done))
+    held.digest = partial(_digest, store)
     held.committed = tuple({n.tran: None for n in notes if isinstance(n, Settled) and n.commit})
     if doubt:
         held.doubtful = tuple([e.request for e in doubt])
@@ -131,18 +138,31 @@ def _settled(
         for entry in doubt:
             kept = entry.request.invocation in keep
             if kept:
-                _perform(store, entry)
+                _perform(store, entry.request, entry.tran)
             assert entry.tran is not None
             out.append(Settled(entry.request.invocation, entry.tran, kept, ticket))
-        target.commit([encode(one) for one in out])
+        target.commit([checked(one) for one in out])
     except BaseException:
         target.rollback()
         raise
     return out
 
 
-def _perform(store: _Store, entry: Entry) -> None:
-    request = entry.request
+def _digest(store: _Store, more: Sequence[Once]) -> str | None:
+    """See ``Held.digest``. What is performed for it is rolled back."""
+    with store.state.changed():
+        if not more:
+            return store.target.fingerprint()
+        store.target.begin()
+        try:
+            for request, _ in more:
+                _perform(store, request)
+            return store.target.fingerprint_of_batch()
+        finally:
+            store.target.rollback()
+
+
+def _perform(store: _Store, request: Request, tran: Invocation | None = None) -> None:
     part = next(p for p in request.parts if p.object == object_of(store.replica))
     method = declaration(type(store.target)).method(part.footprint.method)
     envelope = open_envelope(request.args)
@@ -152,8 +172,9 @@ def _perform(store: _Store, entry: Entry) -> None:
     except Broken:
         raise
     except Exception as error:
+        whose = f" for {tran}" if tran is not None else ""
         raise BadRequest(
-            f"{store.replica}: {method.where} ({request.invocation}) had ended well for {entry.tran}, and now raises "
+            f"{store.replica}: {method.where} ({request.invocation}) had ended well{whose}, and now raises "
             f"{type(error).__name__}: {error}. Start the node with the class as it was; or move the store of this "
             "replica away, if others have its state"
         ) from error

@@ -22,7 +22,7 @@ from framework.orb.backed.committer import Check, Committer, Moment, Work
 from framework.orb.backed.committer import Head as HeadWork
 from framework.orb.backed.parts import Settling
 from framework.orb.backed.writing import Convoy, Writing
-from framework.orb.durable.entries import Head, Settled, encode
+from framework.orb.durable.entries import Entry, Head, Settled
 from framework.orb.durable.noting import entry_of
 from framework.orb.messages import Envelope
 from framework.orb.moving.captures import Capture
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from framework.orb.dispatch import Dispatch
 
 RECORDS, BYTES = 20_000, 16 << 20  # of entries, after which the notes are begun anew
+_AROUND = 200  # bytes of an entry beside arguments and result, about
 AGAIN = 1.0  # seconds until that is tried again
 
 
@@ -46,6 +47,10 @@ def _at_once(act: Callable[[], None]) -> None:
 
 def _nothing() -> None:
     pass
+
+
+def _size(entry: Entry | Settled) -> int:
+    return len(entry.request.args) + len(entry.body) if isinstance(entry, Entry) else 0
 
 
 class BackedResident(Resident):
@@ -63,6 +68,7 @@ class BackedResident(Resident):
         #: store: until then nothing more is committed there.
         self.may_settle: Callable[[Callable[[], None]], None] = _at_once
         self._entries = self._bytes = 0  # since the last head
+        self._head = 0  # bytes of that
         self._share = 1.0  # of what is allowed of them, this time
         self._closing = False  # for a head
 
@@ -129,7 +135,7 @@ class BackedResident(Resident):
 
     def take_note(self, writing: Writing, completed: Completed) -> None:
         """On the loop. What conflicts with it may begin; it does so in the same batch, perhaps."""
-        entries = [encode(entry_of(self._com, self._tracing, writing, completed))] if writing.changes else []
+        entries = [entry_of(self._com, self._tracing, writing, completed)] if writing.changes else []
         self._follow(writing, self._places(writing) if writing.effect.tran is None else ())
         self._stage.feed(completed)
         self._note(entries)
@@ -145,9 +151,9 @@ class BackedResident(Resident):
             if slot not in self._last or self._last[slot].order < work.order:
                 self._last[slot] = work
 
-    def _note(self, entries: Sequence[bytes]) -> None:
+    def _note(self, entries: Sequence[Entry | Settled]) -> None:
         self._entries += len(entries)
-        self._bytes += sum(map(len, entries))
+        self._bytes += sum([_AROUND + _size(entry) for entry in entries])
         self.committer.note(*entries)
 
     def settle(self, effect: Settle) -> Sequence[Writing]:
@@ -172,7 +178,7 @@ class BackedResident(Resident):
         """On the loop: it has been performed."""
         ticket = self._tracing.ticket(self.replica) if self._tracing is not None else ""
         invocations = [part.effect.request.invocation for part in settling.parts]
-        self._note([encode(Settled(i, settling.name, settling.commit, ticket)) for i in invocations])
+        self._note([Settled(i, settling.name, settling.commit, ticket) for i in invocations])
 
     def _safe(self, done: Sequence[Work]) -> None:
         if self._stage.stopped:
@@ -190,9 +196,10 @@ class BackedResident(Resident):
             self._dispatch.when_quiet(self.replica, self._renew)
 
     def _is_much(self, times: float) -> bool:
-        """To begin the notes anew, what is held must end, and others wait for that: it is put off for a while."""
+        """To begin the notes anew, what is held must end, and others wait for that: it is put off for a while. The last
+        requests are written once more with a head: where they are large, that must not be as much again each time."""
         times *= self._share
-        return self._entries > times * RECORDS or self._bytes > times * BYTES
+        return self._entries > times * RECORDS or self._bytes > times * max(BYTES, 2 * self._head)
 
     def _let_read(self, safe: set[Work]) -> None:
         waiting, self._readers = self._readers, []
@@ -247,8 +254,9 @@ class BackedResident(Resident):
         self._entries = self._bytes = 0
         # Replicas have the same entries: if all of them did this at once nobody would have a majority meanwhile.
         self._share = random.uniform(0.6, 1.0)
-        head = Head(self._com.view, self.changes, part, ticket, self.recent.requests(HEAD))
-        self.committer.enter(HeadWork(encode(head), done))
+        head = Head(self._com.view, self.changes, part, ticket, self.recent.requests(HEAD), self.position)
+        self._head = sum([_AROUND + len(request.args) for request in head.done])
+        self.committer.enter(HeadWork(head, done))
 
     def adopt(self, chunks: Iterable[bytes]) -> None:
         self.store.set_state(chunks)

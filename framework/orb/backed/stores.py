@@ -3,18 +3,22 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
+from framework.com.view import Holding
 from framework.declare import Backed, Object, Place
-from framework.errors import Broken
+from framework.errors import Broken, Unreadable
 from framework.ids import TRAN, Node, ObjectName, Replica, object_of
 from framework.orb.backed.committer import Committer
 from framework.orb.backed.recalled import recalled
 from framework.orb.durable.outcomes import share_commits
-from framework.orb.held import Held
+from framework.orb.held import Held, Unusable
+from framework.orb.moving.spool import framed
+from framework.orb.replaced import UNREADABLE, Keep
 
 if TYPE_CHECKING:
     from framework.orb.config import Config
@@ -36,6 +40,9 @@ class Stores:
         base = Path(config.serve.data or "") / node / "stores"
         self._places = {r: _place(r, node, base, config.options) for r in here}
         self._open: set[Replica] = set()
+        self.keep = Keep()
+        for r, target in self.objects.items():
+            self.keep.add(r, target.beside(self._places[r]), partial(_write, target))
         self.committers: dict[Replica, Committer] = {}  # of the last life
 
     def _reopened(self, replica: Replica) -> None:
@@ -71,7 +78,9 @@ class Stores:
 
     async def _recall(self, held: dict[Replica, Held], disk: "Disk | None") -> None:
         for replica in self.objects:
-            held.pop(replica, None)
+            before = held.pop(replica, None)
+            if before is not None:  # it may be about to be compared, in a batch of its own
+                await asyncio.to_thread(before.spool.close)
             found = await self._held(replica, disk.note.replicas.get(replica, 0) if disk is not None else 0)
             if found is not None:
                 held[replica] = found
@@ -79,13 +88,30 @@ class Stores:
 
     async def _held(self, replica: Replica, version: int) -> Held | None:
         def act() -> Held | None:
-            self._reopened(replica)  # each time: what a connection that broke could not do, a new one may
-            return recalled(replica, self.objects[replica], version)
+            try:
+                self._reopened(replica)  # each time: what a connection that broke could not do, a new one may
+                found = recalled(replica, self.objects[replica], version)
+            except Unreadable as error:
+                log.error("%s: WHAT ITS STORE HOLDS CANNOT BE READ: %s. It does not count", replica, error)
+                self.keep.set_aside(replica, UNREADABLE)
+                self._reopened(replica)
+                found = recalled(replica, self.objects[replica], version)
+            return found or self._damaged(replica)
 
         found = await self._patiently(replica, act)
-        if found is not None:
+        if found is not None and not found.damaged:
             log.info("%s was in view %d, with %d changes", replica, found.holding.version, found.holding.performed)
         return found
+
+    def _damaged(self, replica: Replica) -> Held | None:
+        """In the place of a state that could not be read: there was one."""
+        kept = self.keep.places[replica].there(UNREADABLE)
+        if not kept:
+            return None
+        why = f"what its store held could not be read, and is kept: {kept[-1][1]}"
+        held = Held(Holding(replica, 0, 0), b"", "", Unusable(f"{replica} has no state: {why}"), ())
+        held.damaged = why
+        return held
 
     def _alone(self, replica: Replica) -> None:
         """Nobody of a life that is over works with it any more."""
@@ -101,6 +127,14 @@ class Stores:
             except Broken as error:
                 log.warning("%s: %s", replica, error)
         self._open.clear()
+
+
+def _write(target: Backed, path: Path) -> None:
+    """See ``Backed.set_aside``."""
+    if not target.set_aside(path):
+        with path.open("wb") as file:
+            for chunk in target.get_state():
+                file.write(framed(chunk))
 
 
 def _made(cls: type[Object]) -> Backed:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,15 @@ from framework.orb.durable.entries import Note, decode, encode
 from framework.orb.durable.outcomes import Tran, share_commits
 from framework.orb.durable.restore import restored
 from framework.orb.held import Held
+from framework.orb.replaced import Keep, copied
 from framework.store import Journal, Store
 
 if TYPE_CHECKING:
     from framework.orb.config import Config
 
 log = logging.getLogger(__name__)
+
+KEPT = "kept"  # in the directory of the node: copies of journals
 
 
 class Disk:
@@ -59,8 +63,19 @@ class Disk:
         self.note = Note(version, {**self.note.replicas, **dict.fromkeys(ready, version)})
         await self._store.remember(encode(self.note))
 
+    def kept_by(self, keep: Keep) -> None:
+        """A journal that differs from the others is copied before it is begun anew. It cannot have changed on disk: the
+        store compares all bytes. So the state of a node that was away is not kept."""
+        for replica, journal in self.journals.items():
+            beside = self._store.directory / KEPT / replica
+            keep.add(replica, beside, partial(_copy, journal.directory))
+
     def close(self) -> None:
         self._store.close()
+
+
+def _copy(source: Path, path: Path) -> None:
+    copied(path, [file for file in source.iterdir() if file.is_file()])
 
 
 def open_disk(config: "Config", node: Node) -> Disk | None:

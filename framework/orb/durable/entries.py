@@ -67,6 +67,7 @@ class Head(msgspec.Struct, array_like=True, frozen=True):
     part: bytes
     ticket: str
     done: tuple[Request, ...]
+    position: int | None = None  # of the state (position.py); an older version of the framework did not write it
 
 
 class Note(msgspec.Struct, array_like=True, frozen=True):

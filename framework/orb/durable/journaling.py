@@ -200,7 +200,8 @@ class Journaling:
             log.info("%s: a snapshot after %d records", replica, position)
 
     def _head(self, resident: Resident, part: bytes, ticket: str) -> Head:
-        return Head(self._com.view, resident.changes, part, ticket, resident.recent.requests(HEAD))
+        done = resident.recent.requests(HEAD)
+        return Head(self._com.view, resident.changes, part, ticket, done, resident.position)
 
     # states that are taken
 

@@ -8,6 +8,7 @@ has not ended, nothing of both is in the state: whoever repeats it begins from t
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -19,14 +20,16 @@ from framework.com.messages import Request
 from framework.com.replies import Replies
 from framework.com.view import Holding
 from framework.declare import Object, declaration, performing
+from framework.declare.portable.fingerprint import fingerprint
 from framework.errors import BadRequest
 from framework.ids import TRAN, Invocation, Replica, object_of
 from framework.orb.durable.entries import Entry, Head, Settled, decode, record
 from framework.orb.durable.past import Past
-from framework.orb.held import Held, spooled
+from framework.orb.held import Chunks, Held, Once, spooled
 from framework.orb.loops import new_loop
 from framework.orb.messages import open_envelope
 from framework.orb.moving import capture
+from framework.orb.position import with_all
 from framework.orb.recent import Recent
 from framework.store import Loaded
 
@@ -55,7 +58,7 @@ def fates(records: Sequence[Entry | Settled]) -> Fates:
 
 def restored(replica: Replica, cls: type[Object], loaded: Loaded, version: int) -> Held | None:
     """In a thread. None if there is nothing. ``version``: of the last view of which is noted that it had its state."""
-    head = Head(0, 0, b"", "", ())
+    head = Head(0, 0, b"", "", (), 0)
     target = cls()
     if loaded.snapshot is not None:
         head = decode(next(loaded.snapshot), Head, f"the snapshot of {replica}")
@@ -75,8 +78,12 @@ def restored(replica: Replica, cls: type[Object], loaded: Loaded, version: int) 
     holding = Holding(replica, max([version, head.version, *versions]), head.changes + len(done))
     recent = Recent(chain(head.done, (e.request for e in done)))
     part = part_with(replica, head.part, performed)
-    held = Held(holding, part, last, spooled(capture(target)), recent.requests(), on_disk=True)
+    spool = spooled(capture(target))
+    held = Held(holding, part, last, spool, recent.requests(), on_disk=True)
     held.committed = found.committed
+    held.position = with_all(head.position, (e.request.invocation for e in done))
+    held.digest = partial(digest_with, replica, cls, spool)
+    held.seen = {e.request.invocation: e.seen for e in done if e.seen}
     return doubtful(replica, cls, held, found.doubt)
 
 
@@ -97,12 +104,28 @@ def _resolved(replica: Replica, cls: type[Object], held: Held, kept: Sequence[En
     requests = (*held.done, *[e.request for e in done])
     part = part_with(replica, held.part, done)
     names = tuple([str(e.request.invocation) for e in done])
-    return Held(holding, part, held.ticket, spooled(capture(target)), requests, kept=names)
+    spool = spooled(capture(target))
+    whole = Held(holding, part, held.ticket, spool, requests, kept=names)
+    whole.position = with_all(held.position, (e.request.invocation for e in done))
+    whole.digest = partial(digest_with, replica, cls, spool)
+    whole.seen = {**held.seen, **{e.request.invocation: e.seen for e in done if e.seen}}
+    return whole
 
 
-def perform_again(replica: Replica, target: Object, entries: Sequence[Entry]) -> list[Entry]:
-    """Those that are in the state then, in the order in which they ended."""
-    performer = _Again(replica, target, entries)
+def digest_with(replica: Replica, cls: type[Object], spool: Chunks, more: Sequence[Once]) -> str | None:
+    """In a thread: see ``Held.digest``."""
+    if cls.get_state is not Object.get_state:
+        return None  # nobody knows what makes up its state
+    target = cls()
+    target.set_state(spool.chunks())
+    entries = [Entry(r, True, b"", False, seen, (), (), 0, 0, "") for r, seen in more]
+    perform_again(replica, target, entries, quietly=True)
+    return fingerprint(target)
+
+
+def perform_again(replica: Replica, target: Object, entries: Sequence[Entry], quietly: bool = False) -> list[Entry]:
+    """Those that are in the state then, in the order in which they ended. ``quietly``: their results are not known."""
+    performer = _Again(replica, target, entries, quietly)
     performer.perform()
     return performer.done
 
@@ -130,7 +153,8 @@ def part_with(replica: Replica, old: bytes, entries: Sequence[Entry]) -> bytes:
 
 
 class _Again:
-    def __init__(self, replica: Replica, target: Object, entries: Sequence[Entry]) -> None:
+    def __init__(self, replica: Replica, target: Object, entries: Sequence[Entry], quietly: bool = False) -> None:
+        self._quietly = quietly
         self._replica = replica
         self._target = target
         self._entries = entries
@@ -192,7 +216,7 @@ class _Again:
                 "Start the node with the class as it was; or move the directory of this replica away, if others have "
                 "its state"
             ) from error
-        if packed != entry.body:
+        if packed != entry.body and not self._quietly:
             log.warning("%s: %s (%s) has another result now", self._replica, method.where, request.invocation)
         for each in inner:  # sent, and not waited for
             self._one(each)

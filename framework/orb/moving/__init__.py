@@ -4,9 +4,10 @@
 ``Fetcher`` brings it there, over streams that may break; ``Resident.adopt`` puts it in place.
 """
 
+from framework.orb.moving.backoff import Backoff, Backoffs
 from framework.orb.moving.captures import Capture, capture
 from framework.orb.moving.donor import Donor
 from framework.orb.moving.fetcher import Fetcher
 from framework.orb.moving.job import Fetched
 
-__all__ = ["Capture", "Donor", "Fetched", "Fetcher", "capture"]
+__all__ = ["Backoff", "Backoffs", "Capture", "Donor", "Fetched", "Fetcher", "capture"]

@@ -9,7 +9,9 @@ import errno
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
+from random import Random
 from tempfile import gettempdir
 from typing import Any
 
@@ -19,15 +21,16 @@ from framework.errors import BadMessage, BadRequest, Unavailable
 from framework.ids import Node, Replica, object_of, replica
 from framework.net.peers import HasNone, NotReached, SaysNo
 from framework.net.wire.com_pb2 import FetchChunk, FetchWish
+from framework.orb.moving.backoff import Backoffs, lacking
 from framework.orb.moving.job import Fetched, Job
 
 log = logging.getLogger(__name__)
 
 SILENCE = 45.0  # seconds without a message after which a stream is given up; a donor waits less for its own capture
 PATIENCE = 120.0  # seconds without a byte from anybody after which the caller is told
-FULL = 5.0  # seconds to wait when the disk is full
 GOODBYE = 2.0  # seconds for telling the donor that it may forget the state
 _BACKOFF = wait_random_exponential(multiplier=0.05, max=2.0)
+_DEAR = wait_random_exponential(multiplier=0.5, max=60.0)  # where a donor has worked for nothing
 
 Link = Callable[[Node, FetchWish], AsyncGenerator[FetchChunk, None]]
 
@@ -36,8 +39,12 @@ class _Again(Unavailable):
     """Nothing came this time."""
 
 
+class _Dear(_Again):
+    """A donor has taken its state, and it was of no use."""
+
+
 class _Full(_Again):
-    """No room for it."""
+    """No room for it: see ``Backoff``."""
 
 
 class Fetcher:
@@ -51,7 +58,7 @@ class Fetcher:
         directory: Path | None = None,
         patience: float = PATIENCE,
         silence: float = SILENCE,
-        full: float = FULL,
+        backoffs: Backoffs | None = None,
     ) -> None:
         self._node = node
         self._life = life
@@ -59,7 +66,7 @@ class Fetcher:
         self._directory = directory
         self._patience = patience
         self._silence = silence
-        self._full = full
+        self._backoffs = backoffs or Backoffs(Random(), asyncio.get_running_loop().time)
         self._jobs: dict[Replica, Job] = {}
 
     async def fetch(self, at: Replica, donors: Sequence[Node], held: bool = False) -> Fetched:
@@ -77,6 +84,7 @@ class Fetcher:
                     retry=retry_if_exception_type(_Again),
                     stop=lambda state: (state.seconds_since_start or 0.0) > self._patience,
                     before_sleep=self._told,
+                    sleep=partial(self._sleep, at),
                     reraise=True,
                 )
                 fetched: Fetched | None = await attempts(self._one_stream, job)
@@ -87,10 +95,11 @@ class Fetcher:
             job.reset()
             del self._jobs[at]
 
-    async def luggage(self, at: Replica, donor: Node) -> bytes | None:
-        """Only what comes with a state that another node holds of an earlier life; None if it holds none."""
+    async def luggage(self, at: Replica, donor: Node, audit: bytes = b"") -> bytes | None:
+        """Only what comes with a state that another node holds of an earlier life, or the answer to a question about it
+        (``audit``); None if it holds none."""
         source = replica(object_of(at), donor)
-        wish = FetchWish(node=self._node, life=self._life, replica=source, held=True)
+        wish = FetchWish(node=self._node, life=self._life, replica=source, held=True, audit=audit)
         try:
             async with asyncio.timeout(self._silence), aclosing(self._link(donor, wish)) as chunks:
                 async for chunk in chunks:
@@ -123,14 +132,15 @@ class Fetcher:
         except (NotReached, BadMessage) as error:
             job.fault, no = f"{job.donor}: {error}", isinstance(error, SaysNo)
         except OSError as error:
-            job.reset()
             raise self._no_disk(job, error) from error
         log.info("the state of %s: %s", job.replica, job.fault)
-        if not no and (job.got > before or (job.got and job.ticket != ticket)):
+        if not no and job.got > before and ticket in ("", job.ticket):
             job.strikes = 0
             return None
+        if not no and job.got and job.ticket != ticket:  # from the beginning, and that may come to nothing, too
+            raise _Dear(f"the state of {job.replica} was begun anew: {job.fault}")
         job.strike(for_good=no)
-        raise _Again(f"the state of {job.replica} cannot be fetched: {job.fault}")
+        raise (_Dear if ticket or job.ticket else _Again)(f"the state of {job.replica} cannot be fetched: {job.fault}")
 
     async def _read(self, job: Job) -> Fetched | None:
         source = replica(object_of(job.replica), job.donor)
@@ -174,19 +184,25 @@ class Fetcher:
     # between streams
 
     def _no_disk(self, job: Job, error: OSError) -> _Again:
-        where = self._directory or gettempdir()
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            job.fault = f"cannot write to {where}: {error}"
-            return _Full(f"the state of {job.replica} cannot be fetched: {job.fault}")
+        where, needed = Path(self._directory or gettempdir()), job.total or job.got
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         total = "" if job.total is None else f" of {job.total:,} bytes"
-        job.fault = f"no space left in {where} for a state{total}: make room, or give the node another directory"
-        log.error("%s: %s", job.replica, job.fault)
+        job.reset()
+        job.fault = f"cannot write to {where}: {error}"
+        if full:
+            job.fault = f"no space left in {where} for a state{total}: make room, or give the node another directory"
+            log.error("%s: %s", job.replica, job.fault)
+        self._backoffs.of(job.replica).failed(job.fault, lacking(where, needed) if full else None)
         return _Full(f"the state of {job.replica} cannot be fetched: {job.fault}")
 
     def _pause(self, state: RetryCallState) -> float:
         assert state.outcome is not None
-        pause = float(_BACKOFF(state))
-        return pause + self._full if isinstance(state.outcome.exception(), _Full) else pause
+        error = state.outcome.exception()
+        return 0.0 if isinstance(error, _Full) else float((_DEAR if isinstance(error, _Dear) else _BACKOFF)(state))
+
+    async def _sleep(self, at: Replica, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        await self._backoffs.of(at).wait()
 
     def _told(self, state: RetryCallState) -> None:
         assert state.outcome is not None

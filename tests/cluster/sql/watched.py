@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from framework import declaration
+from framework.orb.backed.checked import unchecked
 from framework.orb.durable.entries import Entry, decode
 from framework.orb.durable.noting import entries_of
 from framework.orb.messages import open_envelope
@@ -38,7 +39,7 @@ class Performed(NamedTuple):
 
 def performed(notes: Sequence[bytes]) -> list[Performed]:
     """Calls that were judged too early were not performed: they come again."""
-    entries = [one for note in notes for one in entries_of(decode(note, Entry, "a note"))]
+    entries = [one for note in notes for one in entries_of(decode(unchecked(note, "a note"), Entry, "a note"))]
     return [one for one in map(_read, entries) if one.error != "Outdated"]
 
 

@@ -174,7 +174,7 @@ def test_a_file_that_is_no_database(tmp_path):
     made.close()
     path = tmp_path / "n1" / "database.sqlite"
     path.write_bytes(b"no database at all " * 1000)
-    with pytest.raises(Broken, match="move it away"):
+    with pytest.raises(Broken, match="is no SQLite database"):
         Replica(tmp_path)
     path.unlink()
     Replica(tmp_path).close()
