@@ -71,6 +71,11 @@ class Broken(OboError):
     """The store of a replica does not work now. Not the fault of the call; other replicas may perform it."""
 
 
+class Interrupted(Broken):
+    """A call was ended from outside, in the middle, and nothing of it is left. By itself it says nothing about the
+    call, nor about the store."""
+
+
 class DeadlineExceeded(OboError):
     """The deadline passed before the receipt was complete. ``replies`` are those that came in time."""
 

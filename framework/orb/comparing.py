@@ -39,6 +39,7 @@ SAMPLE = 1.0  # seconds in which each replica looks at itself
 TRIES = 3
 BETWEEN = 2.0
 HEARS = 5.0  # seconds for one that differs to go by itself
+ASKS = 15.0  # seconds for a method of the framework that each replica answers in some seconds
 AGAIN = 300.0  # seconds in which a replica does not leave twice: a fresh state has not helped
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -140,6 +141,14 @@ class Comparing:
         ask = Ask(name, what, _pack(values), to=to)
         act = Act("sync", (ask,), "ucast", SREC, True, LIMIT) if to else Act("sync", (ask,), "mcast", CREC, True, LIMIT)
         answer = await self._node.gateway.call(FRAMEWORK, act, InvokeRequest(), LIMIT if not to else HEARS)
+        if not answer.outcome.complete:
+            raise DeadlineExceeded(f"{name}.{what}: not all replicas have answered")
+        return [r for r in answer.outcome.responses if r.status == "ok"]
+
+    async def ask_all(self, name: ObjectName, what: str, *values: object) -> list[Response]:
+        """A method of the framework at all replicas that are there; DeadlineExceeded if one of them says nothing."""
+        act = Act("sync", (Ask(name, what, _pack(values)),), "mcast", CREC, True, ASKS)
+        answer = await self._node.gateway.call(FRAMEWORK, act, InvokeRequest(), ASKS)
         if not answer.outcome.complete:
             raise DeadlineExceeded(f"{name}.{what}: not all replicas have answered")
         return [r for r in answer.outcome.responses if r.status == "ok"]
