@@ -25,7 +25,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -198,9 +198,8 @@ class Verdicts:
 
     def _is_enough(self, promised: set[Replica]) -> bool:
         lives = self._com.lives
-        there = {r for r in self._every if node_of(r) in lives.view.members and r not in lives.pending}
-        others = len(self._every) - len(promised)
-        return there <= promised and others < majority(len(self._every)).r
+        there = [r for r in self._every if node_of(r) in lives.view.members and r not in lives.pending]
+        return enough(self._every, there, promised)
 
     async def _asked(self, which: Which, how: str) -> dict[Replica, tuple[str, str]]:
         try:
@@ -297,6 +296,12 @@ class Verdicts:
     def _has_performed(self, which: Which) -> bool:
         reply = self._com.hosts[self._at].replies.get(_parsed(which.known))
         return reply is None or reply.outcome == "ok"
+
+
+def enough(every: Sequence[str], there: Sequence[str], promised: Collection[str]) -> bool:
+    """May be said that nobody performs it? All that are there have promised, and the others are no majority, so that
+    nobody was told that it was performed."""
+    return set(there) <= set(promised) and len(every) - len(promised) < majority(len(every)).r
 
 
 def _parsed(text: str) -> Invocation:
