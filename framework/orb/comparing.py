@@ -145,9 +145,10 @@ class Comparing:
             raise DeadlineExceeded(f"{name}.{what}: not all replicas have answered")
         return [r for r in answer.outcome.responses if r.status == "ok"]
 
-    async def ask_all(self, name: ObjectName, what: str, *values: object) -> list[Response]:
-        """A method of the framework at all replicas that are there; DeadlineExceeded if one of them says nothing."""
-        act = Act("sync", (Ask(name, what, _pack(values)),), "mcast", CREC, True, ASKS)
+    async def ask_all(self, name: ObjectName, to: tuple[Replica, ...], what: str, *values: object) -> list[Response]:
+        """A method of the framework at those of these replicas that are there; DeadlineExceeded if one of them says
+        nothing."""
+        act = Act("sync", (Ask(name, what, _pack(values), to=to),), "mcast", CREC, True, ASKS)
         answer = await self._node.gateway.call(FRAMEWORK, act, InvokeRequest(), ASKS)
         if not answer.outcome.complete:
             raise DeadlineExceeded(f"{name}.{what}: not all replicas have answered")

@@ -1,4 +1,4 @@
-"""A backed object whose calls do at each node what a test says: end, go on, fail, or be just over when they are ended."""
+"""A backed object whose calls do at each node what a test says: end, go on, fail, or be just over when cut."""
 
 import threading
 import time

@@ -60,6 +60,7 @@ def group(shared):
     before = shared.totals()[0]
     yield shared
     Runaway.reset()
+    until(lambda: not any(shared.c.look(n)["running"] for n in shared.c.nodes), "something goes on")
     Runaway.limits = {}
     until(lambda: len({str(t) for t in shared.totals()}) == 1, "replicas differ")
     assert shared.lives == lives, "a node has left"

@@ -323,15 +323,19 @@ class Beside:
         self._deadline = envelope.deadline
         self._wanted = wanted
         self._since = time.monotonic()
+        self._ended = 0.0  # when that was tried last
 
     def is_late(self, now: float, limit: float) -> bool:
         ran = now - self._since
+        if now < self._ended + AGAIN:
+            return False
         if limit and ran > limit:
             return True
         return ran > LEAST and (not self._wanted() or (self._deadline is not None and self._deadline < time.time()))
 
     def end(self) -> None:
         """Nobody waits for it any more, or it has no more time. It may take more than one to end it."""
+        self._ended = time.monotonic()
         threading.Thread(target=self._resident.end_reading, args=(self,), name="obo-end", daemon=True).start()
 
 

@@ -55,7 +55,7 @@ MANY = 10_000  # verdicts, and cancelled calls, that are remembered
 #: How a replica is asked.
 SEES, PROMISES, FAULTY = "sees", "promises", "faulty"
 
-#: Calls a method of the framework at all replicas of an object that are there.
+#: Calls a method of the framework at those of some replicas of an object that are there.
 Ask = Callable[..., Awaitable[Sequence[Response]]]
 _told = msgspec.msgpack.Decoder(tuple[str, str])
 
@@ -75,9 +75,7 @@ class Verdicts:
         self._dispatch = dispatch
         self._ask = ask
         self._at = resident.replica
-        every = com.directory.find(object_of(self._at)).replicas
-        self._every: tuple[Replica, ...] = tuple(every)
-        self._late = every.index(self._at) * APART
+        self._late = com.directory.find(object_of(self._at)).replicas.index(self._at) * APART
         self._rounds: OrderedDict[str, int] = OrderedDict()  # how many verdicts there are on a call
         self.coming: dict[str, list[_Verdict]] = {}  # on calls that have not begun here
         self._cancelled: OrderedDict[Invocation, None] = OrderedDict()
@@ -167,12 +165,12 @@ class Verdicts:
 
     async def _settle(self, work: Writing, part: int, why: str, faulty: bool) -> None:
         """Until there is a verdict, or it is over."""
-        name = _name(work)
+        name, to = _name(work), _replicas(work)
         which = Which(name, str(work.known), self._rounds.get(name, 0))
         promised: set[Replica] = set()
         while not (self._resident.over or self._is_decided(which) or self.is_over(which)):
             for how in (FAULTY,) if faulty else (SEES, PROMISES):
-                said = await self._asked(which, how)
+                said = await self._asked(to, which, how)
                 done = [at for at, (what, _) in said.items() if what == "done"]
                 if done:
                     if faulty:
@@ -182,9 +180,9 @@ class Verdicts:
                         await self._go_on(work, which, done[0])
                     return
                 promised |= {at for at, (what, _) in said.items() if what == "promised"}
-            if self._is_enough(promised):
+            if self._is_enough(to, promised):
                 log.warning("%s: %s (%s) is not performed: %s", self._at, work.method.where, name, why)
-                await self._say(which, part, False, why)
+                await self._say(to, which, part, False, why)
             await asyncio.sleep(5 * LOOK)
 
     async def _go_on(self, work: Writing, which: Which, at: Replica) -> None:
@@ -193,26 +191,26 @@ class Verdicts:
             if not work.halted:
                 work.unlimited = True
                 return
-            await self._say(which, 0, True, f"{at} has performed it")
+            await self._say(_replicas(work), which, 0, True, f"{at} has performed it")
             await asyncio.sleep(5 * LOOK)
 
-    def _is_enough(self, promised: set[Replica]) -> bool:
+    def _is_enough(self, every: Sequence[Replica], promised: set[Replica]) -> bool:
         lives = self._com.lives
-        there = [r for r in self._every if node_of(r) in lives.view.members and r not in lives.pending]
-        return enough(self._every, there, promised)
+        there = [r for r in every if node_of(r) in lives.view.members and r not in lives.pending]
+        return enough(every, there, promised)
 
-    async def _asked(self, which: Which, how: str) -> dict[Replica, tuple[str, str]]:
+    async def _asked(self, to: Sequence[Replica], which: Which, how: str) -> dict[Replica, tuple[str, str]]:
         try:
-            said = await self._ask(UNDECIDED, which, how)
+            said = await self._ask(to, UNDECIDED, which, how)
         except OboError as error:
             log.info("%s: not all replicas say where they stand: %s", self._at, error)
             await asyncio.sleep(5 * LOOK)
             return {}
         return {r.replica: _told.decode(r.body) for r in said if r.status == "ok"}
 
-    async def _say(self, which: Which, part: int, keep: bool, why: str) -> None:
+    async def _say(self, to: Sequence[Replica], which: Which, part: int, keep: bool, why: str) -> None:
         try:
-            await self._ask(VERDICT, which, part, keep, why)
+            await self._ask(to, VERDICT, which, part, keep, why)
         except OboError as error:
             log.info("%s: the verdict is perhaps not known everywhere: %s", self._at, error)
 
@@ -257,6 +255,8 @@ class Verdicts:
             self._apply(work, verdict)
         elif not self.is_over(which):
             self.coming.setdefault(which.invocation, []).append(verdict)
+            if len(self.coming) > MANY:
+                del self.coming[next(iter(self.coming))]
         elif not keep and self._has_performed(which):
             self._resident.fails(Broken(f"{which.invocation} was performed here, and the others have ended it: {why}"))
         return True
@@ -309,6 +309,12 @@ def _parsed(text: str) -> Invocation:
         return Invocation.parse(text)
     except BadRequest:
         return Invocation(text, ())
+
+
+def _replicas(work: Writing) -> tuple[Replica, ...]:
+    """Those that are to perform it."""
+    mine = object_of(work.effect.replica)
+    return tuple([at for at, _ in work.effect.request.dests if object_of(at) == mine])
 
 
 def _name(work: Writing) -> str:

@@ -106,9 +106,13 @@ class Writing(Given):
         return self.failed is not None and completed.ok and not self.cancelled
 
     def redo(self, completed: Completed) -> None:
-        """The same for what was lost with a batch, if anything was."""
+        """The same for what was lost with a batch. What has raised may have left something as well, for example in what
+        gives keys: other replicas have not lost that. But what was taken back by itself has left nothing."""
         if completed.ok and self.changes and self.effect.tran is None:
             self.again()
+        elif self.changes and self.effect.tran is None and self.failed is None and not self.cancelled:
+            self._chance = None
+            self._performed()
 
     def _performed(self) -> Completed:
         sid = self.effect.sid
@@ -164,24 +168,17 @@ class Convoy(Writing):
         """Others travel with a call that nobody waits for."""
 
     def redo(self, completed: Completed) -> None:
-        if self._rides(completed.rides).rides != completed.rides:
-            log.warning("calls of %s that left together have other results now", self.method.where)
+        again = [ride is not None and ride.ok for ride in self.perform().rides]
+        if again != [ride is not None and ride.ok for ride in completed.rides]:
+            raise Broken(f"calls of {self.method.where} that left together end otherwise when they are performed again")
 
     def perform(self) -> Completed:
-        return self._rides()
-
-    def _rides(self, before: Sequence[Ride | None] = ()) -> Completed:
-        """``before``: what came of them before they were taken back; those that failed have left nothing."""
         effect, method, skips = self.effect, self.method, self.effect.skips
         body = getattr(self.resident.object, method.name)
         rides: list[Ride | None] = []
         for i, (rider, envelope) in enumerate(zip(effect.request.riders, self._envelopes, strict=True)):
             if skips and i in skips:
                 rides.append(None)
-                continue
-            failed = before[i] if before else None
-            if failed is not None and not failed.ok:
-                rides.append(failed)
                 continue
             if i in self._failed:
                 rides.append(made.ride(False, self._failed[i], False))

@@ -145,7 +145,7 @@ def test_it_is_ended_and_does_not_keep_a_node_that_stops(tmp_path, dialect, opti
         said = []
         thread = threading.Thread(target=lambda: said.append(outcome(db, statement)))
         thread.start()
-        until(lambda: any("db@n3" == r["replica"] for r in c.look("n3")["running"]), "n3 does not begin it")
+        until(lambda: any(r["replica"] == "db@n3" for r in c.look("n3")["running"]), "n3 does not begin it")
         c.stop("n3")
         thread.join(WAIT)
         assert len(said) == 1 and "OperationalError: nothing of it was done" in said[0], said
