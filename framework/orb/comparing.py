@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from framework.com.events import Depart, Evict, Response
-from framework.com.receipt import CREC, SREC
+from framework.com.receipt import CREC, SREC, Receipt
 from framework.declare import Backed, Method
 from framework.errors import BadMessage, Broken, DeadlineExceeded, OboError
 from framework.ids import ObjectName, Replica, node_of, object_of, replica
@@ -145,13 +145,14 @@ class Comparing:
             raise DeadlineExceeded(f"{name}.{what}: not all replicas have answered")
         return [r for r in answer.outcome.responses if r.status == "ok"]
 
-    async def ask_all(self, name: ObjectName, to: tuple[Replica, ...], what: str, *values: object) -> list[Response]:
-        """A method of the framework at those of these replicas that are there; DeadlineExceeded if one of them says
-        nothing."""
-        act = Act("sync", (Ask(name, what, _pack(values), to=to),), "mcast", CREC, True, ASKS)
+    async def ask_all(
+        self, name: ObjectName, to: tuple[Replica, ...], receipt: Receipt, what: str, *values: object
+    ) -> list[Response]:
+        """A method of the framework at those of these replicas that are there; DeadlineExceeded if too few answer."""
+        act = Act("sync", (Ask(name, what, _pack(values), to=to),), "mcast", receipt, True, ASKS)
         answer = await self._node.gateway.call(FRAMEWORK, act, InvokeRequest(), ASKS)
         if not answer.outcome.complete:
-            raise DeadlineExceeded(f"{name}.{what}: not all replicas have answered")
+            raise DeadlineExceeded(f"{name}.{what}: too few replicas have answered")
         return [r for r in answer.outcome.responses if r.status == "ok"]
 
     async def _tell(self, at: Replica, why: str) -> None:

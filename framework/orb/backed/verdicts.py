@@ -10,9 +10,9 @@ answered already. Nor can they count steps: plans, disks and machines differ. Th
     faulty       the same of a call that met ``Broken`` though the store works: which of them is to blame? Others are
                  not stopped: what they say when they have come so far tells
     verdict      a method of the framework whose calls are ordered: the first verdict counts, everywhere. "Not
-                 performed" is said if all replicas that are there have promised, and too few are left to have made up
-                 the majority that an answer needs. "Performed" is said if one of them has performed it, and another
-                 one has promised
+                 performed" is said if all replicas that have a state have promised, and too few are left to have made
+                 up the majority that an answer needs. "Performed" is said if one of them has performed it, and another
+                 one has promised; and if those that have departed may have answered it
 
 Why replicas do not differ: the first verdict is the same everywhere, and who has promised waits for it. Who has not
 promised while all others had, was not in the group: its life is over, or ends here (``verdict``). Why nothing that was
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from framework.com.events import Response
-from framework.com.receipt import majority
+from framework.com.receipt import CREC, majority, srec
 from framework.errors import BadRequest, Broken, OboError
 from framework.ids import Invocation, Replica, node_of, object_of
 from framework.orb.backed.writing import Writing
@@ -180,9 +180,13 @@ class Verdicts:
                         await self._go_on(work, which, done[0])
                     return
                 promised |= {at for at, (what, _) in said.items() if what == "promised"}
-            if self._is_enough(to, promised):
-                log.warning("%s: %s (%s) is not performed: %s", self._at, work.method.where, name, why)
-                await self._say(to, which, part, False, why)
+            if promised and promised.issuperset(self._there(to)):
+                if enough(to, promised, self._cannot_have_it(work, to)):
+                    log.warning("%s: %s (%s) is not performed: %s", self._at, work.method.where, name, why)
+                    await self._say(to, which, part, False, why)
+                else:  # it may have been answered, by replicas that have departed since
+                    log.warning("%s: %s (%s) must be performed, though %s", self._at, work.method.where, name, why)
+                    await self._say(to, which, 0, True, "a majority may have performed it")
             await asyncio.sleep(5 * LOOK)
 
     async def _go_on(self, work: Writing, which: Which, at: Replica) -> None:
@@ -194,14 +198,19 @@ class Verdicts:
             await self._say(_replicas(work), which, 0, True, f"{at} has performed it")
             await asyncio.sleep(5 * LOOK)
 
-    def _is_enough(self, every: Sequence[Replica], promised: set[Replica]) -> bool:
+    def _there(self, to: Sequence[Replica]) -> tuple[Replica, ...]:
+        """Those that have a state. Who waits for one may wait for this very call to be over."""
         lives = self._com.lives
-        there = [r for r in every if node_of(r) in lives.view.members and r not in lives.pending]
-        return enough(every, there, promised)
+        return tuple([r for r in to if node_of(r) in lives.view.members and r not in lives.pending])
+
+    def _cannot_have_it(self, work: Writing, to: Sequence[Replica]) -> set[Replica]:
+        """Those that have had no state since the call was sent."""
+        lives, sent = self._com.lives, work.effect.request.view
+        return {r for r in to if r in lives.pending and 0 < (lives.view.life(node_of(r)) or 0) <= sent}
 
     async def _asked(self, to: Sequence[Replica], which: Which, how: str) -> dict[Replica, tuple[str, str]]:
         try:
-            said = await self._ask(to, UNDECIDED, which, how)
+            said = await self._ask(self._there(to), CREC, UNDECIDED, which, how)
         except OboError as error:
             log.info("%s: not all replicas say where they stand: %s", self._at, error)
             await asyncio.sleep(5 * LOOK)
@@ -210,7 +219,7 @@ class Verdicts:
 
     async def _say(self, to: Sequence[Replica], which: Which, part: int, keep: bool, why: str) -> None:
         try:
-            await self._ask(to, VERDICT, which, part, keep, why)
+            await self._ask(to, srec(self._at), VERDICT, which, part, keep, why)
         except OboError as error:
             log.info("%s: the verdict is perhaps not known everywhere: %s", self._at, error)
 
@@ -298,10 +307,10 @@ class Verdicts:
         return reply is None or reply.outcome == "ok"
 
 
-def enough(every: Sequence[str], there: Sequence[str], promised: Collection[str]) -> bool:
-    """May be said that nobody performs it? All that are there have promised, and the others are no majority, so that
-    nobody was told that it was performed."""
-    return set(there) <= set(promised) and len(every) - len(promised) < majority(len(every)).r
+def enough(every: Sequence[str], promised: Collection[str], never: Collection[str] = ()) -> bool:
+    """May be said that nobody performs it? So many have promised, or have ``never`` been able to perform it, that the
+    others are no majority: nobody was told that it was performed."""
+    return sum(at not in promised and at not in never for at in every) < majority(len(every)).r
 
 
 def _parsed(text: str) -> Invocation:
