@@ -76,6 +76,11 @@ class Unreadable(Broken):
     framework keeps it, and the replica gets its state from the others."""
 
 
+class Interrupted(Broken):
+    """A call was ended from outside, in the middle, and nothing of it is left. By itself it says nothing about the
+    call, nor about the store."""
+
+
 class DeadlineExceeded(OboError):
     """The deadline passed before the receipt was complete. ``replies`` are those that came in time."""
 

@@ -73,6 +73,7 @@ class Relation:
     """
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = (), intentions: bool = False) -> None:
+        self.intentions = intentions
         self.modes: Mapping[Mode, tuple[Mode, ...]] = AGAINST if intentions else _PLAIN
         rows: dict[str, set[str]] = {}
         for a, b in pairs:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("framework.serve")
 
 WAITING = 1.0  # seconds before it is told who is missing
+_NICE = 10  # of a process that ends
 FAULT = 70  # exit code: the framework has a fault, and its node stopped by itself (EX_SOFTWARE of sysexits.h)
 
 
@@ -123,12 +124,13 @@ def _leave(node: str, code: int) -> NoReturn:
 
 
 def _give_way() -> None:
-    """To give back the memory takes the system 10 ms for 100 MB, on one core and without looking up. Nobody waits for
-    that: on Linux all others go first."""
+    """To give back the memory takes the system 10 ms for 100 MB, on one core and without looking up. On Linux others go
+    first; but not all of them: where a machine is kept busy, say by a statement without an end at another node, the
+    process would not end for many seconds."""
     if sys.platform == "linux":
         for thread in os.listdir("/proc/self/task"):
             with suppress(OSError):  # it has ended, or it is not allowed here
-                os.sched_setscheduler(int(thread), os.SCHED_IDLE, os.sched_param(0))
+                os.setpriority(os.PRIO_PROCESS, int(thread), _NICE)
 
 
 def _stays(thread: threading.Thread) -> bool:

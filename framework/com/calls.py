@@ -326,6 +326,11 @@ class Calls:
             raise BadRequest(f"no instance or session {who} at {self.com.node}")
         return caller
 
+    def find(self, client: str, number: int) -> Call | None:
+        """Return a call of a client that is not over for it."""
+        caller = self._find(client, number)
+        return caller.calls.get(number) if caller is not None else None
+
     def _find(self, who: Sid | str, call: int) -> Caller | None:
         if isinstance(who, Sid):
             return self.callers.get(who)

@@ -30,6 +30,7 @@ import msgspec
 
 from framework.declare.base import Object
 from framework.declare.environment import current
+from framework.errors import Interrupted
 from framework.footprint import Keys
 
 #: What ``at_once`` says of a call that it does not perform.
@@ -76,6 +77,9 @@ class Backed(Object):
 
     #: Does it take part in transactions? Then it has ``provisional``.
     transactions: ClassVar[bool] = False
+
+    #: Seconds that a call may take at a replica; 0: as long as it takes. For ``open`` to set.
+    limit: float = 0.0
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
@@ -141,6 +145,16 @@ class Backed(Object):
         of what is committed, if that is a matter of microseconds and waits for nobody. Else LATER, also if it would
         raise: then a thread performs it."""
         return LATER
+
+    def interrupt(self, thread: int) -> None:
+        """Called in another thread. End the method that this one (``threading.get_ident``) performs: a method that
+        changes the object raises ``Interrupted``, and the batch is rolled back by the framework; one that only reads
+        raises anything but ``Broken``. An end that comes between two statements may be lost, or meet the next one.
+        Who cannot do that does nothing: calls have no limit then."""
+
+    def ended(self, why: str) -> Exception:
+        """Return what a call is answered that no replica performs, because it takes too long or fails everywhere."""
+        return Interrupted(why)
 
     # The chunks of get_state are without the notes of the framework. An object that has set_state'd has no notes, and
     # recall() gives None until commit() has been called with a head: half of a transfer is no state.

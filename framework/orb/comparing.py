@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from framework.com.events import Depart, Evict, Response
-from framework.com.receipt import CREC, SREC
+from framework.com.receipt import CREC, SREC, Receipt
 from framework.declare import Backed, Method
 from framework.errors import BadMessage, Broken, DeadlineExceeded, OboError
 from framework.ids import ObjectName, Replica, node_of, object_of, replica
@@ -39,6 +39,7 @@ SAMPLE = 1.0  # seconds in which each replica looks at itself
 TRIES = 3
 BETWEEN = 2.0
 HEARS = 5.0  # seconds for one that differs to go by itself
+ASKS = 15.0  # seconds for a method of the framework that each replica answers in some seconds
 AGAIN = 300.0  # seconds in which a replica does not leave twice: a fresh state has not helped
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -142,6 +143,16 @@ class Comparing:
         answer = await self._node.gateway.call(FRAMEWORK, act, InvokeRequest(), LIMIT if not to else HEARS)
         if not answer.outcome.complete:
             raise DeadlineExceeded(f"{name}.{what}: not all replicas have answered")
+        return [r for r in answer.outcome.responses if r.status == "ok"]
+
+    async def ask_all(
+        self, name: ObjectName, to: tuple[Replica, ...], receipt: Receipt, what: str, *values: object
+    ) -> list[Response]:
+        """A method of the framework at those of these replicas that are there; DeadlineExceeded if too few answer."""
+        act = Act("sync", (Ask(name, what, _pack(values), to=to),), "mcast", receipt, True, ASKS)
+        answer = await self._node.gateway.call(FRAMEWORK, act, InvokeRequest(), ASKS)
+        if not answer.outcome.complete:
+            raise DeadlineExceeded(f"{name}.{what}: too few replicas have answered")
         return [r for r in answer.outcome.responses if r.status == "ok"]
 
     async def _tell(self, at: Replica, why: str) -> None:

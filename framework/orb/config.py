@@ -51,11 +51,13 @@ from framework.com.view import Directory, Placement, View, tran
 from framework.declare import Backed, Declaration, Object, declaration
 from framework.declare.suggest import did_you_mean
 from framework.errors import BadRequest, OboError
+from framework.footprint import Relation
 from framework.ids import TRAN, Node, ObjectName, check_name
 from framework.net.options import LEAST_EVER, MAX_MESSAGE, MOST_EVER
 from framework.net.security import Security, loopback
 from framework.orb.limits import IN_FLIGHT, IN_FLIGHT_NODE, Limits
 from framework.orb.load import load_class
+from framework.orb.own import with_verdicts
 
 SUSPECT_AFTER = 0.2, 300.0
 GATHER = 0.004  # a third of what a call takes on busy nodes (docs/bench.md)
@@ -124,7 +126,7 @@ class Config:
         self.group = group
         self.declarations: dict[ObjectName, Declaration] = {n: declaration(c) for n, c in classes.items()}
         placements = [
-            Placement(n, d.relation, on[n], classes[n].durable, _loose(classes[n]))
+            Placement(n, _relation(classes[n], d), on[n], classes[n].durable, _loose(classes[n]))
             for n, d in self.declarations.items()
         ]
         if TRAN in classes:
@@ -282,6 +284,10 @@ def check_options(where: str, cls: type[Object], options: Mapping[str, Any]) -> 
     except BadRequest as error:
         raise BadRequest(f"{where}: {error}") from None
     return options
+
+
+def _relation(cls: type[Object], declared: Declaration) -> Relation:
+    return with_verdicts(declared.relation) if issubclass(cls, Backed) else declared.relation
 
 
 def _loose(cls: type[Object]) -> bool:

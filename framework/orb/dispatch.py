@@ -9,9 +9,9 @@ from framework.com.convoy import args_of, split
 from framework.com.events import Completed, Deliver, Received, Safe, Settle, Stop
 from framework.com.messages import Request
 from framework.declare import Method
-from framework.errors import Aborted, BadMessage, OboError
+from framework.errors import Aborted, BadMessage, Broken, OboError
 from framework.footprint import Footprint
-from framework.ids import Replica, Sid, object_of
+from framework.ids import Invocation, Replica, Sid, object_of
 from framework.orb.backed.parts import Settling
 from framework.orb.backed.resident import BackedResident
 from framework.orb.backed.writing import Writing
@@ -129,6 +129,13 @@ class Dispatch:
         method, envelope = self._stage.naming.method(object_of(at), footprint.method), open_envelope(args)
         Reading(self._stage, self.residents[at], method, envelope, told).start()
 
+    def find(self, at: Replica, invocation: Invocation) -> Instance | None:
+        """The instance of a call that is under way at a replica. It is asked for rarely."""
+        for performance in self._running.values():
+            if performance.effect.replica == at and performance.effect.request.invocation == invocation:
+                return performance
+        return None
+
     def settle(self, effect: Settle) -> None:
         """The transaction of an instance is over: it is kept, or taken back before anything else is performed there."""
         resident = self.residents[effect.replica]
@@ -166,6 +173,9 @@ class Dispatch:
             return
         del self._running[completed.sid]
         if isinstance(performance, Writing):
+            if performance.contradicts(completed):
+                performance.resident.fails(Broken(f"{performance.method.where}: the other replicas have ended it"))
+                return
             performance.resident.prepare(performance, completed)
         _count(performance, completed, self._stage.loop.time())
         if isinstance(performance, Writing):

@@ -34,6 +34,7 @@ async def drain(node: "Node") -> None:
     until: float | None = None
     loop = asyncio.get_running_loop()
     while node.failed is None and (node.open() or (node.member is not None and only_here(node.member))):
+        node.sessions.forget_gone()
         if node.member is None or node.member.waiting() or node.gateway.in_flight or not _may_go(node):
             until = None
         elif until is None:

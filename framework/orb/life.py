@@ -8,6 +8,7 @@ that is over takes nothing any more, and what its instances still do goes nowher
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,9 +36,10 @@ from framework.com.view import View
 from framework.declare import Method, Object
 from framework.errors import Broken, OboError, Unavailable
 from framework.footprint import Footprint
-from framework.ids import TRAN, ObjectName, Replica, node_of, object_of, replica
+from framework.ids import TRAN, Invocation, ObjectName, Replica, node_of, object_of, replica
 from framework.orb import keeping
 from framework.orb.backed.resident import BackedResident
+from framework.orb.backed.verdicts import EVERY
 from framework.orb.convoys import Convoys
 from framework.orb.dispatch import Dispatch
 from framework.orb.durable.journaling import Journaling
@@ -79,7 +81,8 @@ class Life:
         self.dispatch = Dispatch(stage, self.residents, node.comparing.differs)
         self.dispatch.start()
         for backed in self.backed():
-            backed.begin(stage, self.com, self.tracing, self.dispatch, self.broken)
+            ask = partial(node.comparing.ask_all, object_of(backed.replica))
+            backed.begin(stage, self.com, self.tracing, self.dispatch, self.broken, ask)
             node.stores.committers[backed.replica] = backed.committer
         self.journaling: Journaling | None = None
         if node.disk is not None:
@@ -102,6 +105,8 @@ class Life:
             node.stores.keep,
             node.backoffs,
         )
+        self._backed = self.backed()
+        self._watches = 0.0  # when it is looked next
         self.isolated = False
         self.remains: dict[Replica, Remains] = {}  # when it is over: what the node keeps
         self.now = asyncio.get_running_loop().time
@@ -171,6 +176,23 @@ class Life:
         except Broken as error:
             resident.breaks(error)  # it leaves in a later turn of the loop
             raise Unavailable(f"the store of {resident.replica} does not work") from None
+
+    def watch(self) -> None:
+        """From time to time: is something performed for too long?"""
+        now = self.now()
+        if now >= self._watches:
+            self._watches = now + EVERY
+            for backed in self._backed:
+                backed.verdicts.look()
+
+    def cancelled(self, client: str, number: int) -> None:
+        """A client does not wait for this call any more, or its deadline has passed."""
+        call = self.com.calls.find(client, number)
+        if call is not None and self._backed:
+            path = call.tran.path if call.tran is not None else ()
+            for each in call.numbers:
+                for backed in self._backed:
+                    backed.verdicts.cancelled(Invocation(client, (*path, each)))
 
     def has(self, at: Replica) -> None:
         """It has a state, and that is on disk."""

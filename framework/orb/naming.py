@@ -123,7 +123,8 @@ class Naming:
             to = every
         else:
             to = (pick(every),) if act.transmission == "ucast" or (method.readonly and not several) else every
-        judged = self.judge(name, method, values) if once and name in self._backed else None
+        judges = once and name in self._backed and method.name not in METHODS
+        judged = self.judge(name, method, values) if judges else None
         footprint, basis = judged or (method.footprint(values), None)
         return made.outgoing(name, footprint, encode(Envelope(time, deadline, packed, basis)), to)
 

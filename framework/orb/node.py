@@ -22,6 +22,7 @@ import msgspec
 from framework.com.events import (
     AnyEvent,
     Arrived,
+    Cancel,
     Collect,
     Connected,
     Evict,
@@ -125,6 +126,8 @@ class Node:
 
     def feed(self, event: AnyEvent) -> None:
         if self.member is not None:
+            if type(event) is Cancel and isinstance(event.caller, str):
+                self.member.cancelled(event.caller, event.call)
             self.member.feed(event)
         elif self.outsider is not None:
             self._outside(self.outsider, event)
@@ -169,6 +172,8 @@ class Node:
         while True:
             await asyncio.sleep(TICK if self.member is None else self.member.tick)
             self.feed(Tick())
+            if self.member is not None:
+                self.member.watch()
             self.gateway.tell_health()
 
     def _explain(self, question: bytes) -> bytes:

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from framework.com.events import Completed, Deliver, Received
@@ -16,6 +17,7 @@ from framework.orb.given import Given
 from framework.orb.messages import Envelope
 from framework.orb.nested import NestedAsyncOrb, NestedCalls, NestedOrb
 from framework.orb.outcome import failure, stopped
+from framework.orb.own import Which
 from framework.orb.position import with_one
 from framework.orb.recent import Recent
 from framework.orb.short import MOST_BYTES, Elsewhere
@@ -95,6 +97,17 @@ class Resident:
         """Return whether this error says that the store of the replica does not work. Then its node leaves the group,
         and an instance that has met the error is not answered. From any thread."""
         return False
+
+    async def undecided(self, which: Which, how: str) -> tuple[str, str]:
+        """See backed/verdicts.py: of other objects nothing is decided so."""
+        return "unknown", ""
+
+    async def verdict(self, which: Which, part: int, keep: bool, why: str) -> bool:
+        return False
+
+    def beside(self, envelope: Envelope, wanted: Callable[[], bool]) -> AbstractContextManager[None]:
+        """Around a read in a thread that has no order."""
+        return nullcontext()
 
     @property
     def readers(self) -> Turn | Lane:

@@ -48,7 +48,7 @@ class Reading:
 
     def perform(self) -> None:
         try:
-            with performing(self):
+            with self._resident.beside(self._envelope, lambda: True), performing(self):
                 result = self._body()
             done = True, self._method.pack_result(result)
         except BaseException as error:  # also SystemExit: a method does not end the node

@@ -25,7 +25,7 @@ from framework.orb.messages import Envelope
 from framework.orb.moving.breath import Breath
 from framework.orb.moving.captures import ITEMS, is_much
 from framework.orb.moving.forked import VERY_NICE, Forked, can_fork
-from framework.orb.own import DIFFERS, TELL, Sample
+from framework.orb.own import DIFFERS, TELL, UNDECIDED, VERDICT, Sample
 from framework.orb.performance import Performance, Resident
 from framework.orb.stage import Stage
 
@@ -64,6 +64,8 @@ class Own(Performance):
         self._acts: dict[str, Callable[..., Awaitable[Any]]] = {
             TELL: lambda seconds: Sampler(dispatch, effect.replica).take(min(seconds, LONGEST)),
             DIFFERS: lambda why: _given(heard(effect.replica, why)),
+            UNDECIDED: resident.undecided,
+            VERDICT: resident.verdict,
         }
 
     async def _awaited(self) -> tuple[bool, bytes]:

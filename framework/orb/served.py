@@ -111,6 +111,11 @@ class Served:
             self._say(Going(why))
         return here
 
+    @property
+    def has_gone(self) -> bool:
+        """Was it told to, and has it no stream any more?"""
+        return self._told and self._stream is None
+
     def close(self, why: str = "") -> None:
         if self._stream is not None and not self._stream.done():
             self._stream.set_result(why)

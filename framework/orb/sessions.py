@@ -95,6 +95,11 @@ class Sessions:
             except BadRequest:
                 pass  # it never made a call
 
+    def forget_gone(self) -> None:
+        """Clients that have found another home repeat there what is not answered: nothing is kept for them."""
+        for client in [c for c in self._clients.values() if c.has_gone]:
+            self.forget(client)
+
     def part(self) -> bool:
         """Clients shall find another home, and may take their time: calls are taken as before. Are some still here?"""
         self.parting = True

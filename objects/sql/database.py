@@ -24,7 +24,7 @@ from framework import (
     method,
 )
 from objects.sql.engine import Engine, Step
-from objects.sql.errors import SqlError, shown
+from objects.sql.errors import OperationalError, SqlError, shown
 from objects.sql.footprint import Explained, Schema, explain, single_rows, touches, union
 from objects.sql.options import read_options, url_of
 from objects.sql.result import Params, Result
@@ -145,6 +145,7 @@ class Database(Backed):
             engine = _postgres()(url, options, self, f"obo {place.replica}")
         self._unopened = engine
         engine.open()
+        self.limit = options.statement_limit
         self._engine = engine
 
     def close(self) -> None:
@@ -213,6 +214,14 @@ class Database(Backed):
             return LATER
         found = engine.glance(understand(values[0], engine.dialect), values[1])
         return LATER if found is None else found
+
+    def interrupt(self, thread: int) -> None:
+        engine = self._engine
+        if engine is not None:
+            engine.interrupt(thread)
+
+    def ended(self, why: str) -> Exception:
+        return OperationalError(f"nothing of it was done, at no replica: {why}")
 
     def get_state(self) -> Iterable[bytes]:
         return self._open_engine().get_state()

@@ -45,6 +45,9 @@ class Engine(Protocol):
     def query(self, statement: Statement, params: Params) -> Result:
         """Of what is committed, and of what was done before in what is provisional."""
 
+    def interrupt(self, thread: int) -> None:
+        """End the statement that this thread performs by ``perform`` or ``query``; from another thread."""
+
     def glance(self, statement: Statement, params: Params) -> Result | None:
         """The same of single rows, if it takes microseconds and waits for nobody."""
 

@@ -12,11 +12,13 @@ from framework import BadRequest, Place
 
 DEFAULT_FILE = "database.sqlite"
 _POOL = (1, 64)
+_LONGEST = 86400.0
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``url`` with {node} in it, or ``urls`` by node; without both a SQLite file in the directory of the replica.
 
+    ``statement_limit``: seconds that a call may take at a replica; 0: as long as it takes.
     ``durability`` relaxed: an answer does not wait for the disk. ``pool``: connections that read. ``tools``: the
     directory of pg_dump and pg_restore, if they are not beside the server or on the PATH."""
 
@@ -25,6 +27,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     durability: Literal["full", "relaxed"] = "full"
     pool: int = 4
     tools: str | None = None
+    statement_limit: float = 8.0  # below the 10 s that a call waits for by default: its caller hears why it was ended
 
 
 def read_options(options: Mapping[str, Any]) -> Options:
@@ -35,6 +38,8 @@ def read_options(options: Mapping[str, Any]) -> Options:
     least, most = _POOL
     if not least <= found.pool <= most:
         raise BadRequest(f"options: pool = {found.pool}: from {least} to {most}")
+    if not 0.0 <= found.statement_limit <= _LONGEST:
+        raise BadRequest(f"options: statement_limit = {found.statement_limit:g}: from 0 (none) to {_LONGEST:g} seconds")
     if found.url is not None and found.urls:
         raise BadRequest("options: url and urls: give one of them")
     if found.url is not None:

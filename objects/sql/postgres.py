@@ -6,33 +6,38 @@ of the savepoint before. Other connections read what is committed.
 """
 
 import datetime as dt
+import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 import psycopg
 from sqlalchemy import URL
 
-from framework import BadRequest, Broken, Recalled
+from framework import BadRequest, Broken, Interrupted, Recalled
 from objects.sql import digest, postgres_catalog, postgres_moving, postgres_notes
 from objects.sql.engine import Step
-from objects.sql.errors import ProgrammingError, from_postgres, own, shown
+from objects.sql.errors import OperationalError, ProgrammingError, from_postgres, own, shown
 from objects.sql.footprint import Schema, read_postgres
 from objects.sql.options import Options
 from objects.sql.postgres_connect import Raw, alone, reader, writer
 from objects.sql.postgres_order import PLANNER, Plan, Plans, values
 from objects.sql.postgres_values import adapted
 from objects.sql.readers import Readers
-from objects.sql.result import Params, Result, summed
+from objects.sql.result import Params, Result, fetched, summed
 from objects.sql.sqlite_functions import Given
 from objects.sql.statement import Statement
 from objects.sql.tokens import Dialect
 
 T = TypeVar("T")
 _own = own(psycopg.Error)
+_CANCEL: Final = 5.0  # seconds to reach the server for that
+_LATE: Final = 0.2  # seconds in which a server that was reached ends what there is to end
+log = logging.getLogger(__name__)
 _pack = msgspec.msgpack.Encoder().encode
 
 
@@ -50,6 +55,8 @@ class Postgres:
         self._saved = False  # there is a savepoint
         self._inside: int | None = None  # the thread that is in what is provisional
         self._renewed = False  # the schema has changed in this batch
+        self._used: dict[int, Raw] = {}  # for a statement that may be ended, by thread
+        self._ended: set[Raw] = set()  # those for which the server was asked to end one
         self._readers: Readers[Raw] = Readers(options.pool, lambda: reader(url, name), psycopg.Connection.close)
 
     # its life
@@ -170,8 +177,34 @@ class Postgres:
     def adapt(self, params: Params) -> Params:
         return params
 
-    @_own
+    def interrupt(self, thread: int) -> None:
+        """Ask the server. It may come to that late, and meet the next statement: see ``_endable``."""
+        used = self._used.get(thread)
+        if used is not None:
+            self._ended.add(used)
+            try:
+                used.cancel_safe(timeout=_CANCEL)
+            except psycopg.Error as error:
+                log.warning("%s does not end a statement: %s", self._shown(), " ".join(str(error).split()))
+
+    @contextmanager
+    def _endable(self, raw: Raw) -> Iterator[None]:
+        thread = threading.get_ident()
+        self._used[thread] = raw
+        try:
+            yield
+        finally:
+            del self._used[thread]
+            if raw in self._ended:
+                self._ended.discard(raw)
+                time.sleep(_LATE)  # the server ends nothing where nothing goes on
+
     def perform(self, steps: Sequence[Step]) -> list[Result]:
+        with self._endable(self._raw):
+            return self._perform(steps)
+
+    @_own
+    def _perform(self, steps: Sequence[Step]) -> list[Result]:
         raw = self._raw
         version, renewed = self.version, self._renewed
         self._run(raw, self._before(), "[savepoint]")
@@ -238,7 +271,14 @@ class Postgres:
     def query(self, statement: Statement, params: Params) -> Result:
         if self.inside:
             return self.perform([(statement, params)])[0]
-        return self._readers.use(lambda raw: self._query(raw, statement, params))
+        return self._readers.use(lambda raw: self._beside(raw, statement, params))
+
+    def _beside(self, raw: Raw, statement: Statement, params: Params) -> Result:
+        with self._endable(raw):
+            try:
+                return self._query(raw, statement, params)
+            except Interrupted as error:  # in one of our own statements
+                raise OperationalError(str(error)) from error
 
     def glance(self, statement: Statement, params: Params) -> Result | None:
         return None  # it is another process
@@ -246,12 +286,12 @@ class Postgres:
     def _query(self, raw: Raw, statement: Statement, params: Params) -> Result:
         try:
             self._run(raw, self._settings("SET"), "[settings]")
-            return _result(raw, statement, params)
+            return _result(raw, statement, params, True)
         except ProgrammingError as error:
             if "cached plan" not in str(error):
                 raise
             self._run(raw, "DEALLOCATE ALL", "[prepared statements]")  # the schema has changed
-            return _result(raw, statement, params)
+            return _result(raw, statement, params, True)
 
     def tables(self) -> list[str]:
         return self._reading(postgres_catalog.tables)
@@ -351,12 +391,12 @@ def _digests(raw: Raw) -> tuple[dict[str, str], str]:
     return found, digest.in_any_order([*marks, *texts, [postgres_notes.schema_version(raw)]])
 
 
-def _result(raw: Raw, statement: Statement, params: Params) -> Result:
+def _result(raw: Raw, statement: Statement, params: Params, reads: bool = False) -> Result:
     try:
         cursor = raw.execute(statement.run, adapted(statement, params))
         return _told(cursor, statement)
     except psycopg.Error as error:
-        raise from_postgres(error, statement.text) from error
+        raise from_postgres(error, statement.text, reads) from error
 
 
 def _performed(raw: Raw, statement: Statement, params: Params, plan: Plan) -> Result:
@@ -380,7 +420,7 @@ def _performed(raw: Raw, statement: Statement, params: Params, plan: Plan) -> Re
 
 
 def _told(cursor: "psycopg.Cursor[tuple[Any, ...]]", statement: Statement) -> Result:
-    rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
+    rows = fetched(cursor, statement.text) if cursor.description else []
     if statement.single and cursor.rowcount > 1:
         raise ProgrammingError(
             f"random() in an UPDATE of {cursor.rowcount} rows: they would draw numbers in the order in which they lie "

@@ -1,12 +1,19 @@
 """What goes in and what comes out of a statement."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
+from objects.sql.errors import DataError, shown
+
 #: By position for ``?``, by name for ``:name``.
 Params = Sequence[Any] | Mapping[str, Any]
+
+
+LARGEST: Final = 256 << 20  # bytes of a result, roughly
+_ROWS: Final = 10_000  # that are fetched at a time
+_CELL: Final = 16
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -25,6 +32,27 @@ class Result(msgspec.Struct, frozen=True):
     def scalar(self) -> Any:
         """The first value of the first row; None if there is no row."""
         return self.rows[0][0] if self.rows else None
+
+
+def fetched(cursor: Any, text: str) -> list[tuple[Any, ...]]:
+    """All rows; DataError if there are too many for an answer: a statement without an end would fill the memory."""
+    rows: list[tuple[Any, ...]] = cursor.fetchmany(_ROWS)
+    if len(rows) < _ROWS:
+        return rows
+    size, more = _size(rows), rows
+    while more:
+        more = cursor.fetchmany(_ROWS)
+        rows += more
+        size += _size(more)
+        if size > LARGEST:
+            cursor.close()
+            raise DataError(f"the result is larger than {LARGEST >> 20} MB: ask for less at a time; in: {shown(text)}")
+    return rows
+
+
+def _size(rows: Sequence[tuple[Any, ...]]) -> int:
+    """In bytes, roughly."""
+    return sum([len(v) if type(v) in (str, bytes) else _CELL for row in rows for v in row])
 
 
 def summed(results: Sequence[Result]) -> Result:

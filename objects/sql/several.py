@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from framework import BadRequest, Broken, OboError, Outdated, RemoteError
+from objects.sql.errors import OperationalError
 from objects.sql.result import Params, Result
 
 MOST: Final = 24  # in a call: with more than 64 keys it would touch whole tables
@@ -132,8 +133,10 @@ class Gatherer:
                 _tell(future, one)
 
     def _failed(self, error: BaseException, those: Sequence[Waiting]) -> None:
-        """If it was refused, nothing of it was performed: one statement is to blame, and each is told for itself."""
-        if isinstance(error, BadRequest) and len(those) > 1:
+        """If it was refused, or ended at all replicas, nothing of it was performed: one statement is to blame, and each
+        is told for itself."""
+        ended = isinstance(error, RemoteError) and str(error).startswith(f"{OperationalError.__name__}:")
+        if (isinstance(error, BadRequest) or ended) and len(those) > 1:
             self._singly([w for w in those if not w[2].done()])
             return
         for _, _, future in those:

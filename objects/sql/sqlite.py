@@ -21,7 +21,7 @@ from objects.sql.errors import from_sqlite, own
 from objects.sql.footprint import Schema, read_sqlite
 from objects.sql.options import Options
 from objects.sql.readers import Readers
-from objects.sql.result import Params, Result, summed
+from objects.sql.result import Params, Result, fetched, summed
 from objects.sql.sqlite_connect import Connection, glancing, reader, writer
 from objects.sql.sqlite_files import Files
 from objects.sql.sqlite_functions import Given
@@ -51,6 +51,7 @@ class Sqlite:
         self._keyed: frozenset[str] = frozenset()  # tables whose rows have a number, in lower case
         self._glance = Glance(lambda: glancing(url, given), self._result)
         self._readers: Readers[Connection] = Readers(options.pool, self._reader, Connection.close)
+        self._used: dict[int, sqlite3.Connection] = {}  # for a statement that may be ended, by thread
 
     # its life
 
@@ -202,10 +203,27 @@ class Sqlite:
     def adapt(self, params: Params) -> Params:
         return adapted(params)
 
+    def interrupt(self, thread: int) -> None:
+        used = self._used.get(thread)
+        if used is not None:
+            used.interrupt()
+
+    @contextmanager
+    def _endable(self, raw: sqlite3.Connection) -> Iterator[None]:
+        thread = threading.get_ident()
+        self._used[thread] = raw
+        try:
+            yield
+        finally:
+            del self._used[thread]
+
     @_own
     def perform(self, steps: Sequence[Step]) -> list[Result]:
-        raw = self._raw
         self._check_batch()
+        with self._endable(self._raw):
+            return self._perform(self._raw, steps)
+
+    def _perform(self, raw: sqlite3.Connection, steps: Sequence[Step]) -> list[Result]:
         if len(steps) == 1 and not steps[0][0].writes:
             return [self._result(self._writer, *steps[0])]
         version = self.version
@@ -254,10 +272,10 @@ class Sqlite:
             if connection is not self._writer:
                 connection.renew(self.known.version)
             cursor = connection.raw.execute(statement.run, adapted(params))
-            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            rows: list[tuple[Any, ...]] = fetched(cursor, statement.text)
         except (sqlite3.Error, OverflowError, UnicodeError, MemoryError) as error:
             complaint = connection.functions.complaint
-            raise (complaint or from_sqlite(error, statement.text)) from error
+            raise (complaint or from_sqlite(error, statement.text, connection is not self._writer)) from error
         columns = [d[0] for d in cursor.description] if cursor.description else []
         if statement.kind == "select":
             return Result(columns, rows, len(rows))
@@ -268,7 +286,13 @@ class Sqlite:
     # reading
 
     def query(self, statement: Statement, params: Params) -> Result:
-        return self._reading(lambda connection: self._result(connection, statement, params))
+        return self._reading(lambda connection: self._query(connection, statement, params))
+
+    def _query(self, connection: Connection, statement: Statement, params: Params) -> Result:
+        if self.inside:  # it can be ended, and the batch with it
+            return self.perform([(statement, params)])[0]
+        with self._endable(connection.raw):
+            return self._result(connection, statement, params)
 
     def glance(self, statement: Statement, params: Params) -> Result | None:
         return self._glance.read(statement, params)

@@ -13,6 +13,7 @@ from objects.sql.sqlite_functions import Functions, Given
 
 BUSY: Final = 5.0  # seconds to wait for a stranger who holds the file locked
 _STATEMENTS: Final = 512  # kept prepared, on each connection
+_WAL: Final = 64 << 20  # bytes that it keeps of its log when that begins anew: one large statement makes it large
 
 #: The same on every replica, whatever its SQLite was built with: a statement fails everywhere or nowhere. ATTACHED 0:
 #: no second file.
@@ -76,6 +77,7 @@ def writer(url: URL, given: Given, relaxed: bool) -> Connection:
         f"PRAGMA synchronous = {'NORMAL' if relaxed else 'FULL'}",
         "PRAGMA foreign_keys = ON",
         "PRAGMA temp_store = MEMORY",
+        f"PRAGMA journal_size_limit = {_WAL}",
     )
     return made
 

@@ -7,6 +7,10 @@ the loop, lets the next one begin that conflicts with it: so calls of one hot ro
 of anything before the commit. If the thread is stopped, the open batch is rolled back: nobody has heard of it.
 
 What is done for transactions goes the same way (parts.py).
+
+A call may be ended in the middle, from the loop, or meet ``Broken``. Then the batch is lost: it is rolled back, what it
+had performed before is performed once more, and the call is *parked*: it is not performed before it is entered again
+(verdicts.py). If the store does not do even that, it is the store's fault, and the life is over.
 """
 
 import logging
@@ -15,7 +19,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from framework.com.events import Completed
 from framework.declare import Backed
+from framework.errors import Broken, Interrupted
 from framework.orb.backed.checked import checked
 from framework.orb.backed.parts import Parts, Settling
 from framework.orb.backed.writing import Writing
@@ -28,6 +34,8 @@ log = logging.getLogger(__name__)
 
 MOST = 512  # instances in a batch
 LONGEST = 0.02  # seconds for which a batch is open, roughly
+AGAIN = 0.5  # seconds until a call that was to be ended, and still goes on, is ended again
+TRIES = 5  # for a call that was ended, and was not meant: the one before it was
 
 
 class Head:
@@ -63,9 +71,14 @@ class Committer:
         stage: Stage,
         safe: Callable[[Sequence[Work]], None],
         failed: Callable[[Exception], None],
+        parked: Callable[[Writing, Broken | None], None],
     ) -> None:
         self._target = target
         self._stage = stage
+        self._parked = parked
+        self.performs: Work | None = None  # now
+        self._cut_at = 0.0  # when one was ended last
+        self._cutting = threading.Lock()  # held while that changes, and while it is ended
         self._safe = safe
         self._failed = failed
         self._bell = threading.Condition()
@@ -113,6 +126,39 @@ class Committer:
         with self._bell:
             self._stopping = True
             self._bell.notify()
+        threading.Thread(target=self._end, name=f"{self._thread.name}-end", daemon=True).start()
+
+    def knows(self, work: Work) -> bool:
+        """Has it been entered?"""
+        return bool(work.order)
+
+    def halt(self, work: Writing) -> None:
+        """It is not to be performed now: it is parked when it comes to its turn; it is ended if that has come."""
+        work.halted = True
+        if self.performs is work:
+            self._cut(work)
+
+    def look(self) -> None:
+        """An end that came between two statements has ended nothing."""
+        work = self.performs
+        if isinstance(work, Writing) and work.halted and time.monotonic() > self._cut_at + AGAIN:
+            self._cut(work)
+
+    def _cut(self, work: Writing) -> None:
+        """In a thread: a server that is to end something has to be reached first."""
+        self._cut_at, name = time.monotonic(), f"{self._thread.name}-cut"
+        threading.Thread(target=self._interrupt, args=(lambda: self.performs is work,), name=name, daemon=True).start()
+
+    def _end(self) -> None:
+        """In a thread: nothing that is being performed keeps the one that stops."""
+        while not self.join(0.1):
+            self._interrupt(lambda: self.performs is not None)
+
+    def _interrupt(self, wanted: Callable[[], bool]) -> None:
+        ident = self._thread.ident
+        with self._cutting:
+            if ident is not None and wanted():
+                self._target.interrupt(ident)
 
     def join(self, timeout: float | None = None) -> bool:
         """In another thread, or at the end of all: is it over?"""
@@ -161,18 +207,21 @@ class Committer:
     def _batch(self) -> None:
         self._target.begin()
         done: list[Work] = []
+        results: list[Completed] = []
         until = time.monotonic() + LONGEST
         while len(done) < MOST and time.monotonic() < until:
             some = self._take(MOST - len(done))
             if not some or self._stopping:
                 break
             for work in some:
-                completed = self._parts.perform(work)
-                done.append(work)
-                self._stage.done(work, completed)
+                completed = self._perform(work, done, results)
+                if completed is not None:
+                    done.append(work)
+                    results.append(completed)
+                    self._stage.done(work, completed)
             self._until_noted(len(done))
         self._until_allowed([work for work in done if isinstance(work, Settling)])
-        if self._stopping:
+        if self._stopping or not done:
             self._target.rollback()
             return
         noted, self._entries, self._noted = self._entries, [], 0
@@ -180,6 +229,52 @@ class Committer:
         self.commits += 1
         self.batched += sum([work.calls for work in done])
         self._stage.on_loop(lambda: self._safe(done))
+
+    def _perform(self, work: Work, done: Sequence[Work], results: Sequence[Completed]) -> Completed | None:
+        """None: it is parked."""
+        error: Broken | None = None
+        for _ in range(TRIES):
+            self._performs(work)
+            try:
+                if isinstance(work, Writing) and work.halted:
+                    error = None  # nothing has happened: there is nothing to take back
+                    break
+                return self._parts.perform(work)
+            except Broken as fault:
+                error = fault
+            finally:
+                self._performs(None)
+            if self._stopping or not isinstance(work, Writing):
+                raise error
+            self._redo(done, results)
+            if work.halted or not isinstance(error, Interrupted):
+                break
+        else:
+            assert error is not None
+            raise error
+        assert isinstance(work, Writing)
+        why = None if isinstance(error, Interrupted) else error
+        self._stage.on_loop(lambda: self._parked(work, why))
+        return None
+
+    def _performs(self, work: Work | None) -> None:
+        with self._cutting:
+            self.performs = work
+            if isinstance(work, Writing):
+                work.since = time.monotonic()
+
+    def _redo(self, done: Sequence[Work], results: Sequence[Completed]) -> None:
+        """The batch is lost, but for what is performed once more."""
+        for attempt in range(TRIES):
+            self._target.rollback()
+            self._target.begin()
+            try:
+                for work, completed in zip(done, results, strict=True):
+                    self._parts.redo(work, completed)
+                return
+            except Interrupted:
+                if attempt == TRIES - 1 or self._stopping:
+                    raise
 
     def _take(self, most: int) -> list[Work]:
         some: list[Work] = []

@@ -59,6 +59,14 @@ class Parts:
             self._prepared.setdefault(name, []).append(work)
         return completed
 
+    def redo(self, work: Writing | Settling, completed: Completed) -> None:
+        """What was performed in this batch, once more: the batch was lost."""
+        if isinstance(work, Writing):
+            work.redo(completed)
+        else:
+            for part in work.parts if work.commit else ():
+                part.again()
+
     def _settle(self, work: Settling) -> Completed:
         left = [part for part in self._prepared.pop(work.name) if part not in work.parts]
         if left:

@@ -7,7 +7,10 @@ own transaction has changed the object reads in the committer's thread, where th
 
 import asyncio
 import random
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -21,11 +24,13 @@ from framework.ids import Invocation, Replica, Sid
 from framework.orb.backed.committer import Check, Committer, Moment, Work
 from framework.orb.backed.committer import Head as HeadWork
 from framework.orb.backed.parts import Settling
+from framework.orb.backed.verdicts import LEAST, Ask, Verdicts
 from framework.orb.backed.writing import Convoy, Writing
 from framework.orb.durable.entries import Entry, Head, Settled
 from framework.orb.durable.noting import entry_of
 from framework.orb.messages import Envelope
 from framework.orb.moving.captures import Capture
+from framework.orb.own import Which
 from framework.orb.performance import Instance, Performance, Resident
 from framework.orb.recent import HEAD
 from framework.orb.stage import Stage
@@ -71,6 +76,8 @@ class BackedResident(Resident):
         self._head = 0  # bytes of that
         self._share = 1.0  # of what is allowed of them, this time
         self._closing = False  # for a head
+        self._beside: dict[int, Beside] = {}  # what only reads, by the thread that performs it
+        self._ending = threading.Lock()  # held while that changes, and while one of them is ended
 
     def begin(
         self,
@@ -79,15 +86,17 @@ class BackedResident(Resident):
         tracing: Tracing | None,
         dispatch: "Dispatch",
         failed: Callable[[Replica, Exception], None],
+        ask: Ask,
     ) -> None:
-        """A life begins."""
+        """A life begins. ``ask`` calls methods of the framework at all replicas of this object."""
         self._stage = stage
         self._com = com
         self._tracing = tracing
         self._dispatch = dispatch
         name = f"obo-{self.replica}-commit"
         self._failed = partial(failed, self.replica)
-        self.committer = Committer(name, self.store, stage, self._safe, self._failed)
+        self.verdicts = Verdicts(self, com, dispatch, ask)
+        self.committer = Committer(name, self.store, stage, self._safe, self._failed, self.verdicts.parked)
 
     def breaks(self, error: BaseException) -> bool:
         if not isinstance(error, Broken):
@@ -95,21 +104,59 @@ class BackedResident(Resident):
         self._stage.on_loop(lambda: self._failed(error))
         return True
 
+    def fails(self, error: Broken) -> None:
+        """On the loop: this replica is not what it should be. Its node leaves, and comes back with a fresh state."""
+        self._failed(error)
+
+    # what only reads, and for how long
+
+    @contextmanager
+    def beside(self, envelope: Envelope, wanted: Callable[[], bool]) -> Iterator[None]:
+        ident = threading.get_ident()
+        mine = Beside(self, ident, envelope, wanted)
+        self._beside[ident] = mine
+        try:
+            yield
+        finally:
+            with self._ending:
+                del self._beside[ident]
+
+    def reading(self, now: float, limit: float) -> list["Beside"]:
+        """Return those whose time is over."""
+        return [one for one in tuple(self._beside.values()) if one.is_late(now, limit)]
+
+    def end_reading(self, one: "Beside") -> None:
+        """In a thread."""
+        with self._ending:
+            if self._beside.get(one.ident) is one:
+                self.store.interrupt(one.ident)
+
     async def check(self) -> None:
         """Return when the committer has found that the store works. If it does not, the life is over."""
         works: asyncio.Future[None] = self._stage.loop.create_future()
         self.committer.enter(Check(lambda: None if works.done() else works.set_result(None)))
         await works
 
+    async def undecided(self, which: Which, how: str) -> tuple[str, str]:
+        return await self.verdicts.undecided(which, how)
+
+    async def verdict(self, which: Which, part: int, keep: bool, why: str) -> bool:
+        return await self.verdicts.verdict(which, part, keep, why)
+
     # instances
 
     def performance(self, stage: Stage, effect: Deliver, method: Method, envelope: Envelope) -> Instance:
         if method.readonly and not self._has_changed(effect.tran):
             return _Reader(stage, self, effect, method, envelope)
-        return Writing(self, effect, method, envelope, stage.loop.time())
+        return self._begun(Writing(self, effect, method, envelope, stage.loop.time()))
 
     def convoy(self, stage: Stage, effect: Deliver, method: Method, envelopes: Sequence[Envelope]) -> Instance:
-        return Convoy(self, effect, method, envelopes, stage.loop.time())
+        return self._begun(Convoy(self, effect, method, envelopes, stage.loop.time()))
+
+    def _begun(self, writing: Writing) -> Writing:
+        if self.verdicts.coming:
+            self.verdicts.begun(writing)
+        return writing
 
     def hold(self, reader: "_Reader") -> bool:
         """True: it is started when what it must see is committed."""
@@ -265,11 +312,39 @@ class BackedResident(Resident):
         """The life is over. What is not committed did not happen; of what is held the store knows."""
         self.over = True
         self.held.clear()
+        self.verdicts.close()
         self.committer.stop()
+        for one in tuple(self._beside.values()):
+            one.end()
 
     def footprint(self, method: Method, values: tuple[object, ...]) -> tuple[Footprint, int | None]:
         touched = self.store.touched(method.name, values)
         return Footprint(method.name, touched.keys, method.readonly), touched.basis
+
+
+class Beside:
+    """A method that only reads, while a thread performs it."""
+
+    def __init__(self, resident: BackedResident, ident: int, envelope: Envelope, wanted: Callable[[], bool]) -> None:
+        self.ident = ident
+        self._resident = resident
+        self._deadline = envelope.deadline
+        self._wanted = wanted
+        self._since = time.monotonic()
+        self._ended = 0.0  # when that was tried last
+
+    def is_late(self, now: float, limit: float) -> bool:
+        ran = now - self._since
+        if now < self._ended + AGAIN:
+            return False
+        if limit and ran > limit:
+            return True
+        return ran > LEAST and (not self._wanted() or (self._deadline is not None and self._deadline < time.time()))
+
+    def end(self) -> None:
+        """Nobody waits for it any more, or it has no more time. It may take more than one to end it."""
+        self._ended = time.monotonic()
+        threading.Thread(target=self._resident.end_reading, args=(self,), name="obo-end", daemon=True).start()
 
 
 class _Watched:
@@ -301,6 +376,11 @@ class _Reader(Performance):
 
     def go(self) -> None:
         super().start()
+
+    def perform(self) -> None:
+        assert isinstance(self.resident, BackedResident)
+        with self.resident.beside(self.envelope, lambda: not self.cancelled):
+            super().perform()
 
     def _raised(self, error: BaseException) -> tuple[bool, bytes]:
         self._answered = not self.resident.breaks(error)
