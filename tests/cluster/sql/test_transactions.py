@@ -7,6 +7,7 @@ import pytest
 
 from framework import Aborted, Broken, RemoteError
 from framework.orb.backed import resident
+from framework.orb.backed.checked import unchecked
 from framework.orb.backed.committer import LONGEST
 from framework.orb.backed.writing import Writing
 from framework.orb.durable.entries import Entry, record
@@ -316,7 +317,7 @@ def test_notes_are_not_begun_anew_while_something_is_prepared(scene, monkeypatch
     stores = [scene.c._members[n]._node.life.residents[f"db@{n}"].store for n in NODES]
 
     def prepared(store):
-        notes = [record(data, "a note") for data in store.recall().entries]
+        notes = [record(unchecked(data, "a note"), "a note") for data in store.recall().entries]
         return [n for n in notes if isinstance(n, Entry) and n.tran is not None]
 
     with scene.orb.transaction(timeout=WAIT):
