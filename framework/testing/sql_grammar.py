@@ -1,18 +1,19 @@
 """Random schemas, rows and statements from a grammar that covers what SQLite and PostgreSQL let one write.
 
 Every clause, every way to name a table, and every kind of constraint, in text that databases read in their own ways:
-sections "Railroad diagrams" of SQLite, and of PostgreSQL the synopses of INSERT, UPDATE, DELETE, SELECT and CREATE TABLE.
+the syntax diagrams of SQLite, and PostgreSQL's synopses of INSERT, UPDATE, DELETE, SELECT and CREATE TABLE.
 Keys and values are few, so that statements meet; most statements give the primary key, so that many are compatible.
 
     Grammar(chance, "sqlite")      one schema; ``texts`` of statements; ``images``: rows, and parameters for the texts
     Grammar.call()                 one more statement with parameters, for a load that goes on
 
-What cannot be replicated is left out (MERGE, rules, ATTACH, LIMIT in what changes data): that it is refused has tests of
-its own. A statement that is refused, or wrong, costs nothing but time.
+What cannot be replicated is left out (MERGE, rules, ATTACH, LIMIT in what changes data): that it is refused has tests
+of its own. A statement that is refused, or wrong, costs nothing but time.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from random import Random
 from typing import Any, Literal, NamedTuple
 
@@ -48,8 +49,8 @@ ALL: Mapping[str, Mapping[str, str]] = {**TABLES, **OF_POSTGRES}
 KEYS = {name: tuple(columns)[: 2 if name == "w" else 1] for name, columns in ALL.items()}
 VIEWS: Mapping[str, Mapping[str, str]] = {"v": {"id": "i", "x": "i"}, "vj": {"id": "i", "x": "i"}}
 CLUSTERS = (
-    "s", "q", "s q", "a", "a b", "a b ch", "a b ch", "a ch", "a ch gr", "a b ch gr", "nd", "nd", "w", "a w", "w f", "w f",
-    "u r", "u r", "t", "t tc", "e", "e a", "q l", "a b ch w nd s q l", "e t u r",
+    "s", "q", "s q", "a", "a b", "a b ch", "a b ch", "a ch", "a ch gr", "a b ch gr", "nd", "nd", "w", "a w", "w f",
+    "w f", "u r", "u r", "t", "t tc", "e", "e a", "q l", "a b ch w nd s q l", "e t u r",
 )  # fmt: skip
 CLUSTERS_OF_POSTGRES = ("z", "y", "z y", "pc pt", "e z")
 THEMES = ("", "", "", "members", "keys", "rows", "rows")
@@ -82,7 +83,7 @@ class Grammar:
         self.focus = chance.choice(self.tables)
         self.top = chance.choice([2, 3, 3, 5])  # the largest of the usual integers
         self.indexes: dict[str, str] = {}
-        self.uniques: dict[str, list[str]] = {name: [f"({', '.join(key)})"] * 2 for name, key in KEYS.items()}
+        self.uniques: dict[str, list[str]] = {name: [f"({', '.join(key)})"] for name, key in KEYS.items()}
         self.changes_views = not self.lite
         self.schema = [" ".join(text.split()) for text in self._schema() if text]
         self.texts = [self._text() for _ in range(texts)]
@@ -145,7 +146,8 @@ class Grammar:
                 made = rare(f", g int GENERATED ALWAYS AS (x + 1) {stored} {some('UNIQUE', 0.7)}")
                 text = f"text {some('COLLATE NOCASE', 0.2)}" if lite else one("text", "text", "varchar(3)", "char(2)")
                 check = rare(", CHECK (x < 4)")
-                yield f"CREATE TABLE {name} (id {auto}, x int {self._unique(name)}, n {text} {self._unique(name, 'n')}{made}{check})"
+                columns = f"x int {self._unique(name)}, n {text} {self._unique(name, 'n')}"
+                yield f"CREATE TABLE {name} (id {auto}, {columns}{made}{check})"
             elif name == "l":
                 yield f"CREATE TABLE l (id {serial}, x int)"
         yield "CREATE VIEW v AS SELECT id, x FROM q WHERE x > 0" + ("" if lite else some(" WITH CHECK OPTION"))
@@ -200,19 +202,21 @@ class Grammar:
 
     def _table_r(self, plain: str, serial: str) -> Iterator[str]:
         default = self.some("DEFAULT 1")
-        yield f"CREATE TABLE r (id {plain}, code int {default} REFERENCES u (code) {self._action()}, n text {self._unique('r', 'n')})"
+        parent = f"{default} REFERENCES u (code) {self._action()}"
+        yield f"CREATE TABLE r (id {plain}, code int {parent}, n text {self._unique('r', 'n')})"
 
     def _table_t(self, plain: str, serial: str) -> Iterator[str]:
         kind = "TEXT" if self.lite else self.one("text", "text", "varchar(2)", "char(2)")
         folds = self.one("", "COLLATE NOCASE", "COLLATE RTRIM") if self.lite else ""
         tail = self.one("", "WITHOUT ROWID", "WITHOUT ROWID") if self.lite else ""
-        yield f"CREATE TABLE t (k {kind} {folds} PRIMARY KEY, x int {self._unique('t')}, n text {self._unique('t', 'n')}) {tail}"
+        columns = f"x int {self._unique('t')}, n text {self._unique('t', 'n')}"
+        yield f"CREATE TABLE t (k {kind} {folds} PRIMARY KEY, {columns}) {tail}"
         self._text_kind = kind
 
     def _table_tc(self, plain: str, serial: str) -> Iterator[str]:
         yield (
-            f"CREATE TABLE tc (id {plain}, k {self._text_kind} {self.some('UNIQUE', 0.2)} REFERENCES t {self._action()}, "
-            "x int)"
+            f"CREATE TABLE tc (id {plain}, "
+            f"k {self._text_kind} {self.some('UNIQUE', 0.2)} REFERENCES t {self._action()}, x int)"
         )
 
     def _table_e(self, plain: str, serial: str) -> Iterator[str]:
@@ -247,7 +251,7 @@ class Grammar:
 
     def _unique(self, name: str, column: str = "x") -> str:
         """Of one column, in most cases none."""
-        if self.odds(0.7):
+        if self.odds(0.6):
             return ""
         self.uniques[name].append(f"({column})")
         if self.lite:
@@ -279,6 +283,8 @@ class Grammar:
             yield self.rare(f"CREATE UNIQUE INDEX part ON ch (x) WHERE n {self.one('= ' + repr('a'), 'IS NOT NULL')}")
         if "a" in self.tables:
             yield self.rare("CREATE UNIQUE INDEX expr ON a (abs(x))")
+        if "b" in self.tables:
+            yield self.rare(f"CREATE UNIQUE INDEX low ON b ({'n COLLATE NOCASE' if self.lite else 'lower(n)'})")
         if "b" in self.tables and not self.lite:
             yield self.rare("CREATE UNIQUE INDEX incl ON b (x) INCLUDE (n)")
 
@@ -332,7 +338,8 @@ class Grammar:
                 near = one(1, 2, i, i)
                 given = {"id": i, "k": chr(96 + i) if columns.get("k") == "t" else i if name == "w" else near, "m": 1,
                          "n": one("ab"[i % 2], None, f"n{i}"), "x": one(i, i, None), "y": one(i, None), "code": i,
-                         "during": f"[{2 * i},{2 * i + 1})", "tags": [i], "doc": None, "mood": one("a", None)}  # fmt: skip
+                         "during": f"[{2 * i},{2 * i + 1})", "tags": [i], "doc": None,
+                         "mood": one("a", None)}  # fmt: skip
                 if name == "tc":
                     given["k"] = one("a", "b", None)
                 if name == "e":
@@ -367,7 +374,9 @@ class Grammar:
         if kind == "m":
             return self.one("a", "b")
         if self.lite and self.rare("x"):
-            return self.one("1", 1.0, "a", 2.5, b"1", -1)
+            return self.one("1", 1.0, "a", 2.5, b"1", -1, True, Decimal(1), 1 << 53, (1 << 53) + 1, float(1 << 53))
+        if not self.lite and self.rare("x") and self.odds(0.3):
+            return self.one("1", "2", Decimal("1.0"), Decimal("1.5"), -1)
         if kind == "k":
             return self.one(*range(1, self.top + 6))
         return self.one(*range(self.top + 1), *range(1, self.top + 1), None if self.odds(0.3) else 1)
@@ -382,7 +391,15 @@ class Grammar:
             return "NULL"
         if isinstance(found, bytes):
             return "x'31'"
-        return f"'{found}'" if isinstance(found, str) else str(found)
+        if isinstance(found, str):
+            return f'"{found}"' if self.lite and self.rare("x") and self.odds(0.1) else f"'{found}'"
+        if found is True or isinstance(found, Decimal):
+            return "1" if self.lite else str(found)
+        if self.odds(0.03) and isinstance(found, int) and found >= 0:
+            return str(
+                self.one(f"{found}e0", f"+{found}", f"({found})", f"{found}.0", hex(found) if self.lite else f"{found}")
+            )
+        return str(found)
 
     def value(self) -> str:
         return self.given("i")
@@ -527,7 +544,12 @@ class Grammar:
         if self.odds(0.1) or name not in KEYS:
             return f"WHERE {self.condition(scope)}"
         dot = f"{alias}." if len(scope) > 1 or self.odds(0.3) else ""
-        parts = [self._equals(f"{dot}{k}", self._columns(name)[k]) for k in KEYS[name]]
+        if dot and alias == name and self.odds(0.1):
+            dot = f"{'main' if self.lite else 'public'}.{dot}"
+        keys = {k: self._columns(name)[k] for k in KEYS[name]}
+        if self.lite and keys == {"id": "i"} and self.rare("x"):
+            keys = {self.one("rowid", "_rowid_", "oid"): "i"}
+        parts = [self._equals(f"{dot}{k}", kind) for k, kind in keys.items()]
         if self.odds(0.6 if self.theme == "members" else 0.2):
             parts.append(f"({self.condition(scope, 1)})")
         if self.odds(0.1):
@@ -535,11 +557,13 @@ class Grammar:
         return "WHERE " + " AND ".join(parts)
 
     def _equals(self, column: str, kind: str) -> str:
-        form = self.one("{0} = {1}", "{0} = {1}", "{0} = {1}", "{0} = {1}", "{1} = {0}", "{0} IN ({1}, {2})", "({0} = {1})",
-                        "{0} IN ({1})")  # fmt: skip
+        form = self.one("{0} = {1}", "{0} = {1}", "{0} = {1}", "{0} = {1}", "{1} = {0}", "{0} IN ({1}, {2})",
+                        "({0} = {1})", "{0} IN ({1})")  # fmt: skip
         if self.lite and self.odds(0.05):
             form = self.one("{0} IS {1}", "{0} == {1}")
         kind = self.one("k", "i", "i", "i") if kind == "i" else kind
+        if kind in "ik" and self.odds(0.01):
+            return f"{column} IN ({', '.join(map(str, range(3, self.one(60, 66, 70))))})"
         return str(form).format(column, self.given(kind), self.given(kind) if "{2}" in form else "")
 
     # sources
@@ -638,7 +662,8 @@ class Grammar:
         if not self.lite and self.odds(0.2):
             table = self.table()
             where = self.where([(table, table)], table, table)
-            recursive, kind, body = "", "", f"DELETE FROM {table} {where} RETURNING {KEYS[table][0]}"
+            changes = self.one(f"DELETE FROM {table}", f"UPDATE {table} SET {KEYS[table][0]} = {KEYS[table][0]}")
+            recursive, kind, body = "", "", f"{changes} {where} RETURNING {KEYS[table][0]}"
         return f"WITH {recursive} {name}(x) AS {kind} ({body})"
 
     # statements
@@ -646,6 +671,9 @@ class Grammar:
     def _query(self) -> str:
         if self.lite and self.odds(0.15):
             return f"SELECT {self.member()}"
+        if self.lite and self.odds(0.02):
+            return str(self.one("SELECT name FROM sqlite_schema ORDER BY 1", "PRAGMA table_info(a)",
+                                "SELECT name, pk FROM pragma_table_info('a')"))  # fmt: skip
         if self.odds(0.04):
             return f"VALUES ({self.value()}, {self.text()}), ({self.number([], 1)}, 'a')"
         if not self.lite and self.odds(0.06):
@@ -701,12 +729,14 @@ class Grammar:
             self.chance.shuffle(columns)
         if self.odds(0.12) and len(columns) > 1:
             columns = [c for c in columns if c != "id"]
+        if self.lite and columns[:1] == ["id"] and self.rare("x") and self.odds(0.3) and len(columns) < len(kinds):
+            columns[0] = self.one("rowid", "oid")
         if self.rare("x") and self.odds(0.3):
             values, columns = "DEFAULT VALUES", []
         elif self.odds(0.08):
             inner, scope = self.source(1)
             given = ", ".join(
-                self.given(kinds[c]) if kinds[c] not in "i" else self.number(scope, 1) for c in columns
+                self.given(kinds.get(c, "i")) if kinds.get(c, "i") != "i" else self.number(scope, 1) for c in columns
             )  # fmt: skip
             values = f"SELECT {given} FROM {inner} {self.some('WHERE ' + self.condition(scope))}"
             values += "" if self.lite else " ORDER BY 1"
@@ -714,17 +744,17 @@ class Grammar:
                 values += " WHERE true" if "WHERE" not in values and self.odds(0.5) else ""
         else:
             rows = (
-                f"({', '.join(self._given(c, kinds[c], name) for c in columns)})" for _ in range(self.one(1, 1, 1, 2))
+                f"({', '.join(self._given(c, kinds.get(c, 'i'), name) for c in columns)})" for _ in range(self._count())
             )
             values = "VALUES " + ", ".join(rows)
         verb = "INSERT"
         if self.lite:
-            verb = self.one("INSERT", "INSERT", "INSERT", "REPLACE", "INSERT OR REPLACE", "INSERT OR IGNORE",
+            verb = self.one(*["INSERT"] * 5, "REPLACE", "INSERT OR REPLACE", "INSERT OR IGNORE",
                             "INSERT OR ABORT")  # fmt: skip
         alias = self.some("AS t1", 0.1)
         over = "" if self.lite else self.some(self.one("OVERRIDING USER VALUE", "OVERRIDING SYSTEM VALUE"), 0.05)
         shown = f"({', '.join(columns)})" if columns and (len(columns) < len(kinds) or self.odds(0.6)) else ""
-        if columns and columns != list(kinds) or name in ("a", "b", "ch", "e"):
+        if (columns and columns != list(kinds)) or name in ("a", "b", "ch", "e"):
             shown = f"({', '.join(columns)})" if columns else ""
         upsert = self._upsert(name, alias) if verb == "INSERT" and columns else ""
         if upsert and self.lite and values.startswith("SELECT") and "WHERE" not in values:
@@ -733,6 +763,10 @@ class Grammar:
             f"{self.before()} {verb} INTO {self.shown(name)} {alias} {shown} {over} {values} {upsert} "
             f"{self._returning(name if not alias else 't1', name)}"
         )
+
+    def _count(self) -> int:
+        """Of rows that an INSERT has."""
+        return int(self.one(65, 70)) if self.odds(0.001) else int(self.one(1, 1, 1, 2))
 
     def _given(self, column: str, kind: str, name: str) -> str:
         if not self.lite and self.odds(0.05):

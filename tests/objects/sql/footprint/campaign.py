@@ -20,6 +20,7 @@ from framework.testing.sql_grammar import Grammar
 from objects.sql.tokens import Dialect
 from tests.objects.sql.footprint.images import Images, Tally, disorder, sqlite
 
+_NAME = "tests.objects.sql.footprint.campaign"
 _KEPT = 5.0  # seconds between two times that the state is written
 _TOLD = 60.0
 _AFRESH = 500  # worlds until there is a new database: what is rolled back leaves something behind
@@ -91,9 +92,7 @@ def campaign(state: State, most: int, seconds: float, file: Path | None) -> int:
                 state.seconds += now - began
                 if found:
                     print(found, f"\n{state}\nA difference in the world of seed {state.seed}; replay:")
-                    print(
-                        f"python -m tests.objects.sql.footprint.campaign --database {state.database} --only {state.seed}"
-                    )
+                    print(f"python -m {_NAME} --database {state.database} --only {state.seed}")
                     return 1
                 state.seed += 1
                 over = state.tally.pairs >= most or now >= end

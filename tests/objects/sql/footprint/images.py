@@ -11,7 +11,7 @@ back. So an order of a pair costs one statement and one look at the state. Of th
 
 import marshal
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path
@@ -75,8 +75,8 @@ class Images(Protocol):
         """These rows instead of those that are there. A row that cannot be there is left out."""
 
     def after(self, first: Taken, others: Sequence[Taken]) -> tuple[Outcome, list[tuple[Outcome, Any]]]:
-        """What ``first`` gives; and of each of the others what it gives after ``first``, with the state that both leave.
-        The image stays as it was."""
+        """What ``first`` gives; and of each of the others what it gives after ``first``, with the state that both
+        leave. The image stays as it was."""
 
     def shown(self, first: Taken, second: Taken) -> str:
         """The rows that both leave."""
@@ -107,9 +107,9 @@ class Tally(msgspec.Struct):
         return (
             f"{self.pairs} compatible pairs of {self.asked} ({share(self.pairs, self.asked)}), of which "
             f"{share(self.meeting, self.pairs)} share a table and {share(self.failing, self.pairs)} have one that "
-            f"fails; {self.texts} texts ({share(self.refused, self.texts)} refused, {share(self.everything, self.texts)} "
-            f"conflict with everything), {self.statements} statements, of which {share(self.good, self.statements)} "
-            f"succeed; {self.worlds} schemas"
+            f"fails; {self.texts} texts ({share(self.refused, self.texts)} refused, "
+            f"{share(self.everything, self.texts)} conflict with everything), {self.statements} statements, of which "
+            f"{share(self.good, self.statements)} succeed; {self.worlds} schemas"
         )
 
 
@@ -301,8 +301,8 @@ class Sqlite:
     def _question(self) -> str:
         """All rows of all tables, with their numbers, as they are kept: a + hides the type that would convert them."""
         tables = self._raw.execute(
-            "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE '!_obo%' "
-            "ESCAPE '!' AND (name = 'sqlite_sequence' OR name NOT LIKE 'sqlite!_%' ESCAPE '!') ORDER BY name"
+            "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' "
+            "AND name NOT LIKE '!_obo%' ESCAPE '!' AND (name = 'sqlite_sequence' OR name NOT LIKE 'sqlite!_%' ESCAPE '!') ORDER BY name"
         ).fetchall()
         columns: dict[str, list[str]] = {}
         for name, clustered in tables:

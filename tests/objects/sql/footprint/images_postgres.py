@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import pq
-from psycopg.adapt import PyFormat, Transformer
+from psycopg.adapt import Transformer
 from sqlalchemy import make_url
 
 from objects.sql import postgres_notes
