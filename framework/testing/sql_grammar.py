@@ -13,6 +13,7 @@ of its own. A statement that is refused, or wrong, costs nothing but time.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from decimal import Decimal
 from random import Random
 from typing import Any, Literal, NamedTuple
@@ -48,16 +49,17 @@ OF_POSTGRES: Mapping[str, Mapping[str, str]] = {
 ALL: Mapping[str, Mapping[str, str]] = {**TABLES, **OF_POSTGRES}
 KEYS = {name: tuple(columns)[: 2 if name == "w" else 1] for name, columns in ALL.items()}
 VIEWS: Mapping[str, Mapping[str, str]] = {"v": {"id": "i", "x": "i"}, "vj": {"id": "i", "x": "i"}}
-CLUSTERS = (
+CLUSTERS: tuple[str, ...] = (
     "s", "q", "s q", "a", "a b", "a b ch", "a b ch", "a ch", "a ch gr", "a b ch gr", "nd", "nd", "w", "a w", "w f",
     "w f", "u r", "u r", "t", "t tc", "e", "e a", "q l", "a b ch w nd s q l", "e t u r",
 )  # fmt: skip
-CLUSTERS_OF_POSTGRES = ("z", "y", "z y", "pc pt", "e z")
+CLUSTERS_OF_POSTGRES: tuple[str, ...] = ("z", "y", "z y", "pc pt", "e z")
 THEMES = ("", "", "", "members", "keys", "rows", "rows")
 ACTIONS = ("", "", "ON DELETE CASCADE", "ON UPDATE CASCADE", "ON DELETE CASCADE ON UPDATE CASCADE",
            "ON DELETE SET NULL ON UPDATE CASCADE", "ON UPDATE SET NULL", "ON DELETE SET DEFAULT",
            "ON UPDATE SET DEFAULT ON DELETE SET DEFAULT", "ON DELETE RESTRICT", "ON UPDATE NO ACTION ON DELETE CASCADE",
            )  # fmt: skip
+_MADE = re.compile(r"CREATE (TABLE|VIEW|FUNCTION|TYPE|DOMAIN) (\w+)")
 _MARK = re.compile("\1([a-z])\1")
 
 
@@ -82,6 +84,7 @@ class Grammar:
         self.tables = (cluster or chance.choice(clusters)).split()
         self.focus = chance.choice(self.tables)
         self.top = chance.choice([2, 3, 3, 5])  # the largest of the usual integers
+        self.bounded = False  # INSERT ... SELECT gives keys, else it would double a table
         self.indexes: dict[str, str] = {}
         self.uniques: dict[str, list[str]] = {name: [f"({', '.join(key)})"] for name, key in KEYS.items()}
         self.changes_views = not self.lite
@@ -103,10 +106,22 @@ class Grammar:
         text, kinds = self._text()
         return text, self._draw(kinds)
 
-    def reading(self) -> Call:
-        """A statement that only reads."""
-        text, kinds = self._marked(self._query())
-        return text, self._draw(kinds)
+    def fork(self, chance: Random) -> "Grammar":
+        """For another client of the same schema: it draws by itself."""
+        made = copy(self)
+        made.chance = chance
+        return made
+
+    def removal(self) -> Sequence[str]:
+        """Statements that remove the schema."""
+        found = [_MADE.match(text) for text in reversed(self.schema)]
+        cascade = "" if self.lite else " CASCADE"
+        return [f"DROP {f.group(1)} IF EXISTS {f.group(2)}{cascade}" for f in found if f]
+
+    def trim(self) -> Call:
+        """Removes rows that the database has numbered: without it tables would grow, and joins of them without end."""
+        name = self.one(*(t for t in self.tables if ALL[t][KEYS[t][0]] == "i"), "l")
+        return f"DELETE FROM {name} WHERE {KEYS[name][0]} > ?", [9]
 
     # chance
 
@@ -735,6 +750,9 @@ class Grammar:
             values, columns = "DEFAULT VALUES", []
         elif self.odds(0.08):
             inner, scope = self.source(1)
+            if self.bounded:
+                columns = [c for c in columns if c not in ("rowid", "oid")]
+                columns += [key for key in KEYS.get(name, ("id",)) if key not in columns]
             given = ", ".join(
                 self.given(kinds.get(c, "i")) if kinds.get(c, "i") != "i" else self.number(scope, 1) for c in columns
             )  # fmt: skip
@@ -821,9 +839,8 @@ class Grammar:
         if not self.odds(0.2):
             return ""
         key = next(iter(self._columns(name)))
-        return "RETURNING " + self.one(
-            "*", self.number([(own, name)], 1), f"{key} AS z", f"{key}, {self.number([], 1)}"
-        )
+        some = f"{key}, {self.number([], 1)}"
+        return f"RETURNING {self.one('*', self.number([(own, name)], 1), f'{key} AS z', some)}"
 
     def _update(self) -> str:
         name = self._changed()

@@ -42,9 +42,12 @@ Call = tuple[str, Sequence[Any]]
 class Made(Protocol):
     """A schema as statements, rows, and statements that may be compatible."""
 
-    schema: Sequence[str]
-    rows: Sequence[Call]
-    calls: Sequence[Call]
+    @property
+    def schema(self) -> Sequence[str]: ...
+    @property
+    def rows(self) -> Sequence[Call]: ...
+    @property
+    def calls(self) -> Sequence[Call]: ...
 
 
 class Taken(NamedTuple):
@@ -302,7 +305,8 @@ class Sqlite:
         """All rows of all tables, with their numbers, as they are kept: a + hides the type that would convert them."""
         tables = self._raw.execute(
             "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' "
-            "AND name NOT LIKE '!_obo%' ESCAPE '!' AND (name = 'sqlite_sequence' OR name NOT LIKE 'sqlite!_%' ESCAPE '!') ORDER BY name"
+            "AND name NOT LIKE '!_obo%' ESCAPE '!' "
+            "AND (name = 'sqlite_sequence' OR name NOT LIKE 'sqlite!_%' ESCAPE '!') ORDER BY name"
         ).fetchall()
         columns: dict[str, list[str]] = {}
         for name, clustered in tables:
