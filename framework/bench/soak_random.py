@@ -1,8 +1,8 @@
 """``obo soak --sql --random``: concurrent random statements on a replicated database, while replicas are killed.
 
 The statements are of the grammar that the campaign of footprints uses (framework.testing.sql_grammar). The question is
-asked of the whole: do all replicas have the same state, whatever clients do at once? Every minute there is a new schema,
-which changes under load. Digests of all tables are compared at intervals, at one point of the order, and in the end.
+asked of the whole: do all replicas have the same state, whatever clients do at once? Every minute there is a new
+schema, which changes under load. Digests of all tables are compared at intervals, at one point of the order, and in the end.
 """
 
 import threading
@@ -97,6 +97,7 @@ class RandomSoak(SqlSoak):
         super().__init__(plan, c, started)
         self.compared = 0
         self._shared = Shared("postgres" if started else "sqlite")
+        self._watcher = threading.Thread(target=self._watch, name="watcher", daemon=True)
 
     def _prepare(self) -> None:
         self._renew()
@@ -104,9 +105,7 @@ class RandomSoak(SqlSoak):
             name = f"client{i + 1}"
             orb = self._c.connect(self._c.nodes[i % len(self._c.nodes)], timeout=self.plan.call)
             self.clients.append(RandomClient(name, orb, f"{self.plan.seed} {name}", self._shared))
-        watch = threading.Thread(target=self._watch, name="watch", daemon=True)
-        self._threads.append(watch)
-        watch.start()
+        self._watcher.start()
 
     def _renew(self) -> None:
         """Another schema in the place of the last one, while clients go on. A statement that fails is left out."""
@@ -143,6 +142,7 @@ class RandomSoak(SqlSoak):
             self.problems.append(f"after {self.elapsed:.0f} s the states of the replicas differ: {found}")
 
     def report(self) -> RandomReport:
+        self._watcher.join(4 * self.plan.call)
         said = RandomReport(
             self.plan.seed,
             self.plan.nodes,
