@@ -2,7 +2,8 @@
 
 The statements are of the grammar that the campaign of footprints uses (framework.testing.sql_grammar). The question is
 asked of the whole: do all replicas have the same state, whatever clients do at once? Every minute there is a new
-schema, which changes under load. Digests of all tables are compared at intervals, at one point of the order, and in the end.
+schema, which changes under load. Digests of all tables are compared at intervals, at one point of the order, and in
+the end.
 """
 
 import threading

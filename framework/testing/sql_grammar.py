@@ -798,7 +798,9 @@ class Grammar:
     def _upsert(self, name: str, alias: str) -> str:
         if not self.odds(0.35) or name in VIEWS:
             return ""
-        targets = [self.one(*self.uniques[name]) for _ in range(self.one(1, 1, 2) if self.lite else 1)]
+        known = list(dict.fromkeys(self.uniques[name]))
+        targets = self.chance.sample(known, min(len(known), self.one(1, 1, 2) if self.lite else 1))
+        targets += targets[:1] * self.odds(0.01)
         if self.odds(0.3):
             targets[-1] = ""
         elif not self.lite and self.odds(0.1):

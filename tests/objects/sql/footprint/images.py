@@ -155,7 +155,10 @@ def disorder(on: Images, made: Made, tally: Tally | None = None, images: Sequenc
         counted = Tally() if image is not (images or [made])[0] else tally
         taken = take(image.calls, schema, counted)
         tally.texts += len(image.calls) if counted is tally else 0
-        found = _compare(on, image.rows, taken, tally)
+        try:
+            found = _compare(on, image.rows, taken, tally)
+        except Damage as error:
+            found = str(error)
         if found:
             return "\n".join(map(str, [*made.schema, *image.rows, found]))
     return ""
@@ -199,6 +202,10 @@ def _compare(on: Images, rows: Sequence[Call], taken: Sequence[Taken], tally: Ta
 
 def _told(one: Taken) -> str:
     return f"{one.statement.text}\n    with {list(one.params)}, touches {one.keys}"
+
+
+class Damage(Exception):
+    """By a statement."""
 
 
 class Request:
@@ -270,6 +277,7 @@ class Sqlite:
         raw.execute("SAVEPOINT one")
         try:
             begun = self._outcome(first)
+            self._check(first)
             if others:
                 raw.execute("SAVEPOINT two")
                 for other in others:
@@ -300,6 +308,12 @@ class Sqlite:
         except SqlError as error:
             return Outcome(False, (type(error).__name__, str(error)))
         return Outcome(True, repr((found.columns, found.rows, found.rowcount, found.lastrowid)))
+
+    def _check(self, call: Taken) -> None:
+        """No statement may damage what SQLite keeps besides the rows."""
+        found = [text for (text,) in self._raw.execute("PRAGMA integrity_check").fetchall()]
+        if any(" in index " in text or " from index " in text or "malformed" in text for text in found):
+            raise Damage(f"{_told(call)}\nhas damaged the database: {'; '.join(found)}")
 
     def _question(self) -> str:
         """All rows of all tables, with their numbers, as they are kept: a + hides the type that would convert them."""
