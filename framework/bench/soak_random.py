@@ -9,6 +9,7 @@ the end.
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from random import Random
 from typing import Any, Final
@@ -142,6 +143,13 @@ class RandomSoak(SqlSoak):
         if len({tuple(sorted(each.items())) for each in found.values()}) > 1:
             self.problems.append(f"after {self.elapsed:.0f} s the states of the replicas differ: {found}")
 
+    def _damaged(self) -> Iterator[str]:
+        """What a statement has damaged at all replicas alike shows in no digest of rows."""
+        for at, found in self._everywhere("query", "PRAGMA integrity_check").items():
+            lines = [text for (text,) in found.rows if " index " in text or "malformed" in text]
+            if lines:
+                yield f"{at}: the file is damaged: {'; '.join(lines[:3])}"
+
     def report(self) -> RandomReport:
         self._watcher.join(4 * self.plan.call)
         said = RandomReport(
@@ -162,6 +170,8 @@ class RandomSoak(SqlSoak):
                 if len({tuple(sorted(each.items())) for each in said.digests.values()}) > 1:
                     said.problems.append(f"the states of the replicas differ: {said.digests}")
                 self.compared += 1
+                if not self._servers:
+                    said.problems += self._damaged()
             except OboError as error:
                 said.problems.append(f"the last look: {type(error).__name__}: {error}")
         said.compared = self.compared
