@@ -9,7 +9,6 @@ Nothing is built twice. A statement is performed once after a savepoint; then ea
 back. So an order of a pair costs one statement and one look at the state. Of the state only a digest is kept.
 """
 
-import marshal
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +34,7 @@ from objects.sql.values import adapted
 
 RELATION = Relation([("e", "e")], intentions=True)
 NOW = 1_700_000_000.123
+_pack = msgspec.msgpack.Encoder().encode  # tells 1 from 1.0
 
 Call = tuple[str, Sequence[Any]]
 
@@ -282,7 +282,7 @@ class Sqlite:
                 raw.execute("SAVEPOINT two")
                 for other in others:
                     found = self._outcome(other)
-                    out.append((found, marshal.dumps(raw.execute(self._state).fetchall(), 2)))
+                    out.append((found, _pack(raw.execute(self._state).fetchall())))
                     raw.execute("ROLLBACK TO two")
         finally:
             raw.execute("ROLLBACK TO one")
