@@ -219,8 +219,10 @@ def wrong_rows(rows: list[str], written: Written) -> Iterator[str]:
         yield f"{len(more)} rows that nobody was told of: {', '.join(more[:5])}"
 
 
-def soak_sql(plan: Plan, trace: Path | None, postgres: bool, progress: Progress) -> SqlReport:
-    """Nodes run inside, and have ended after it, however it ends."""
+def soak_sql(
+    plan: Plan, trace: Path | None, postgres: bool, progress: Progress, kind: "type[SqlSoak] | None" = None
+) -> SqlReport:
+    """Nodes run inside, and have ended after it, however it ends. ``kind``: what clients do."""
     if plan.nodes < 3:
         raise BadRequest(f"{plan.nodes} nodes bear the loss of none: 3 or more")
     if trace is not None and (trace / DATA).exists():
@@ -232,7 +234,7 @@ def soak_sql(plan: Plan, trace: Path | None, postgres: bool, progress: Progress)
                 {"db": Database}, plan.nodes, processes=True, trace=trace, links=False, traces=False, options=options
             )
         )
-        run = SqlSoak(plan, c, started)
+        run = (kind or SqlSoak)(plan, c, started)
         run.run(progress)
         return run.report()
 

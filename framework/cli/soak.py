@@ -30,6 +30,9 @@ def run(
     ] = None,
     sql: Annotated[bool, typer.Option("--sql", help="A replicated database on SQLite; nodes are killed.")] = False,
     postgres: Annotated[bool, typer.Option("--postgres", help="With --sql: on PostgreSQL; servers, too.")] = False,
+    random: Annotated[
+        bool, typer.Option("--random", help="With --sql: random statements of a grammar; digests must be equal.")
+    ] = False,
     transactions: Annotated[
         bool, typer.Option("--transactions", help="Transfers from bank to bank; nodes are killed.")
     ] = False,
@@ -39,10 +42,12 @@ def run(
     """Real nodes on loopback under load, one killed, stopped or left hanging every few seconds.
 
     Ends with 0 if clients saw no error, the sum is right at every replica, all states are equal and the traces break no
-    definition; with 1 otherwise. With --sql: if all that was acknowledged is there once, at every replica. With
-    --transactions: if the sum over both banks is right at every read, and each account has what was committed.
+    definition; with 1 otherwise. With --sql: if all that was acknowledged is there once, at every replica; with
+    --random, too: if digests of all tables were equal, whenever they were compared. With --transactions: if the sum
+    over both banks is right at every read, and each account has what was committed.
     docs/testing.md says more."""
     from framework.bench.soak_group import Plan, soak
+    from framework.bench.soak_random import RandomSoak
     from framework.bench.soak_sql import soak_sql
     from framework.bench.soak_tran import soak_tran
 
@@ -50,6 +55,8 @@ def run(
         raise BadRequest("--sql and --transactions: one of them")
     if postgres and not sql:
         raise BadRequest("--postgres is for --sql")
+    if random and not sql:
+        raise BadRequest("--random is for --sql")
     plan = Plan(
         minutes * 60.0,
         nodes or (3 if sql else 5),
@@ -69,7 +76,7 @@ def run(
 
         said: Report | SqlReport | TranReport
         if sql:
-            said = soak_sql(plan, trace, postgres, progress)
+            said = soak_sql(plan, trace, postgres, progress, RandomSoak if random else None)
         else:
             said = (soak_tran if transactions else soak)(plan, trace, progress)
     if as_json:

@@ -39,6 +39,7 @@ def check(tokens: Sequence[Token], kind: Kind, dialect: Dialect) -> None:
     else:
         refuse_postgres.check(tokens, list(called(tokens)), kind)
     _check_resolutions(tokens)
+    _check_targets(tokens)
     if writes:
         check_limits(tokens, dialect)
     if kind == "ddl":
@@ -91,6 +92,43 @@ def _check_resolutions(tokens: Sequence[Token]) -> None:
             way = c.value.upper()
             why = "takes back statements of others" if way == "ROLLBACK" else "leaves half of a statement behind"
             raise BadRequest(f"{a.value.upper()} {b.value.upper()} {way} is refused: it {why}: use ABORT")
+
+
+def _check_targets(tokens: Sequence[Token]) -> None:
+    """Two ON CONFLICT for one constraint: SQLite 3.40 then puts the row in the place of another one that has its
+    primary key, and leaves that in its indexes: the database is damaged, at every replica alike. Which constraint is
+    meant is not asked: a column may stand in one of them."""
+    named: set[str] = set()
+    for i, token in enumerate(tokens):
+        after = tokens[i + 1 : i + 3]
+        if len(after) < 2:
+            return
+        if token.is_("insert") or token.value == ";" or (token.is_("replace") and after[0].is_("into")):
+            named = set()
+        if token.is_("on") and after[0].is_("conflict") and after[1].value == "(":
+            target = {_ROW if name in _ROWIDS else name for name in _names(tokens[i + 3 :])}
+            if named & target or (named and _ROW in named | target):
+                raise BadRequest(
+                    "two ON CONFLICT clauses with one column are refused: SQLite may damage its index: say once what "
+                    "is to be done when a constraint is violated, and name the primary key by its column"
+                )
+            named |= target
+
+
+_ROWIDS: Final = frozenset({"rowid", "_rowid_", "oid"})
+_ROW: Final = "rowid"
+
+
+def _names(tokens: Sequence[Token]) -> Iterator[str]:
+    """Until the parenthesis is closed."""
+    depth = 1
+    for token in tokens:
+        if token.sort == "op" and token.value in "()":
+            depth += 1 if token.value == "(" else -1
+            if depth == 0:
+                return
+        elif (token.names() or token.sort == "string") and not token.is_("collate", "asc", "desc", "binary", "nocase"):
+            yield folded(token.value)
 
 
 def check_limits(tokens: Sequence[Token], dialect: Dialect) -> None:

@@ -1,13 +1,33 @@
-"""A database on a real PostgreSQL server, with the functions that statements are written to call."""
+"""Images in a file of SQLite and on a real PostgreSQL server (images.py), and a plain connection to that server."""
 
+import psycopg
 import pytest
 
-from tests.objects.sql.footprint.world_postgres import connected
+from objects.sql.postgres_functions import MAKE
+from tests.objects.sql.footprint import images, images_postgres
+
+
+@pytest.fixture(scope="session")
+def sqlite_images():
+    with images.sqlite() as on:
+        yield on
 
 
 @pytest.fixture(scope="module")  # other modules of the session kill the server, and start it again
-def postgres(postgres_servers):
+def postgres_images(postgres_servers):
     server = postgres_servers["n1"]
-    with connected(server.create("footprints")) as connection:
+    with images_postgres.postgres(server.create("images")) as on:
+        yield on
+    server.drop("images")
+
+
+@pytest.fixture(scope="module")  # the same
+def postgres(postgres_servers):
+    """With the functions that statements are written to call."""
+    server = postgres_servers["n1"]
+    url = server.create("footprints")
+    with psycopg.connect(url, autocommit=True, options="-c client_min_messages=error") as connection:
+        for text in MAKE:
+            connection.execute(text)
         yield connection
     server.drop("footprints")

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from objects.sql.footprint import Schema, explain, read_postgres, touches
 from objects.sql.statement import understand
+from tests.objects.sql.footprint.images import disorder
+from tests.objects.sql.footprint.images_postgres import Postgres
 from tests.objects.sql.footprint.test_keys import told
-from tests.objects.sql.footprint.world_postgres import on_postgres
+from tests.objects.sql.footprint.world_postgres import World
 
 SCHEMA = """
     DROP SCHEMA IF EXISTS public, other CASCADE; CREATE SCHEMA public; CREATE SCHEMA other;
@@ -122,5 +124,5 @@ def test_it_is_told_in_words(schema: Schema) -> None:
 
 @settings(derandomize=True, deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 1 << 32))
-def test_compatible_statements_may_change_places(postgres: "psycopg.Connection[Any]", seed: int) -> None:
-    assert on_postgres(postgres, Random(seed)) == ""
+def test_compatible_statements_may_change_places(postgres_images: Postgres, seed: int) -> None:
+    assert disorder(postgres_images, World(Random(seed))) == ""

@@ -71,6 +71,20 @@ SQLITE: list[tuple[str, str]] = [
     ("INSERT INTO [_obo_log] VALUES (1)", "belong to the framework"),
     ("SELECT * FROM temp.x", "not shared by the replicas"),
     ("CREATE TABLE t (a UNIQUE ON CONFLICT ROLLBACK)", "takes back statements of others"),
+    ("INSERT INTO t VALUES (1) ON CONFLICT (a) DO NOTHING ON CONFLICT (a) DO NOTHING", "two ON CONFLICT clauses"),
+    (
+        "INSERT INTO t VALUES (1) ON CONFLICT (a) DO UPDATE SET a = replace(a, 1, 2) ON CONFLICT ([A] COLLATE NOCASE) "
+        "DO NOTHING",
+        "two ON CONFLICT clauses",
+    ),
+    ("INSERT INTO t VALUES (1) ON CONFLICT (a, b) DO NOTHING ON CONFLICT (b, a) DO NOTHING", "two ON CONFLICT clauses"),
+    ("INSERT INTO t VALUES (1) ON CONFLICT (abs(a)) DO NOTHING ON CONFLICT (abs('a')) DO NOTHING", "two ON CONFLICT"),
+    ("INSERT INTO t VALUES (1) ON CONFLICT (id) DO NOTHING ON CONFLICT (oid) DO NOTHING", "two ON CONFLICT clauses"),
+    (
+        "CREATE TRIGGER c AFTER INSERT ON t BEGIN INSERT INTO u VALUES (1) ON CONFLICT (a) DO NOTHING ON CONFLICT (a) "
+        "DO NOTHING; END",
+        "two ON CONFLICT clauses",
+    ),
     ("CREATE TRIGGER a AFTER INSERT ON t BEGIN SELECT RAISE(ROLLBACK, 'x'); END", "takes back statements of others"),
     ("CREATE TRIGGER a AFTER INSERT ON t BEGIN SELECT RAISE(FAIL, 'x'); END", "leaves half of a statement"),
     ("CREATE TRIGGER a AFTER INSERT ON t BEGIN DELETE FROM u LIMIT 1; END", "LIMIT without ORDER BY"),
@@ -205,6 +219,12 @@ TAKEN: list[tuple[str, Kind]] = [
     ("EXPLAIN SELECT 1", "select"),
 ]
 SQLITE_TAKEN: list[tuple[str, Kind]] = [
+    ("INSERT INTO t VALUES (1) ON CONFLICT (a) DO NOTHING ON CONFLICT (b) DO NOTHING ON CONFLICT DO NOTHING", "insert"),
+    (
+        "CREATE TRIGGER c AFTER INSERT ON t BEGIN INSERT INTO u VALUES (1) ON CONFLICT (a) DO NOTHING; REPLACE INTO u "
+        "VALUES (1) ON CONFLICT (a) DO NOTHING; END",
+        "ddl",
+    ),
     ("REPLACE INTO t VALUES (1)", "insert"),
     ("INSERT OR IGNORE INTO t VALUES (random(), date('now'))", "insert"),
     ("EXPLAIN QUERY PLAN UPDATE t SET a = 1", "select"),

@@ -16,14 +16,15 @@ from framework import canonical
 from objects.sql.footprint import same, touched
 from objects.sql.footprint.effects import Effects
 from objects.sql.footprint.judge import Judge
-from tests.objects.sql.footprint.world import on_sqlite
+from tests.objects.sql.footprint.images import Sqlite, disorder
+from tests.objects.sql.footprint.world import World
 from tests.tiers import examples
 
 
 @settings(derandomize=True, deadline=None, max_examples=examples(100, 300))
 @given(chance=st.randoms(use_true_random=False))
-def test_compatible_statements_may_change_places(chance: Random) -> None:
-    assert on_sqlite(chance) == ""
+def test_compatible_statements_may_change_places(sqlite_images: Sqlite, chance: Random) -> None:
+    assert disorder(sqlite_images, World(chance)) == ""
 
 
 def nothing(*_: Any) -> None:
@@ -44,7 +45,7 @@ RULES: list[tuple[str, object, str, Callable[..., Any]]] = [
 @pytest.mark.rotating(4)
 @pytest.mark.parametrize(("holder", "name", "instead"), [r[1:] for r in RULES], ids=[r[0] for r in RULES])
 def test_a_rule_that_is_left_out_is_missed(
-    holder: Any, name: str, instead: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    sqlite_images: Sqlite, holder: Any, name: str, instead: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(holder, name, instead)
-    assert any(on_sqlite(Random(seed)) for seed in range(1500))
+    assert any(disorder(sqlite_images, World(Random(seed))) for seed in range(1500))

@@ -1,22 +1,10 @@
-"""Random schemas, rows and statements, and the question: may compatible statements change places?
+"""Random schemas, rows and statements of SQLite: few forms, many meetings. The grammar (framework.testing.sql_grammar)
+has many forms, and images.py asks whether compatible statements may change places."""
 
-Each statement is performed on a real database, in both orders. The same results and the same state must come out, down
-to the numbers that SQLite gives to rows.
-"""
-
-import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
+from collections.abc import Iterator
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
-from framework import Footprint, Keys, OboError
-from framework.footprint import Relation
-from objects.sql.footprint import Schema, read_sqlite, touches
-from objects.sql.statement import understand
-from objects.sql.tokens import Dialect
-
-RELATION = Relation([("e", "e")], intentions=True)
 USUAL: list[list[Any]] = [[1, 2], [1, 2], [1, 2], ["a", "A"], ["a", "a "], [1, "1"], [1, 1.0]]
 VALUES: list[Any] = [0, 3, "a", "A", "b", "1", "a ", 1.0, 2.5, None, -1, b"a"]
 ACTIONS = [
@@ -175,101 +163,3 @@ class World:
             return f"SELECT * FROM {name} a LEFT JOIN c b ON a.rowid = b.id {self._where(name, params, 'a.')}", params
         what = self.chance.choice(["*", "count(*)", "rowid", "max(v)"])
         return f"SELECT {what} FROM {name} {self._where(name, params)}", params
-
-
-class Made(Protocol):
-    """A schema as statements, rows, and statements that may be compatible."""
-
-    schema: Sequence[str]
-    rows: Sequence[Call]
-    calls: Sequence[Call]
-
-
-class Asked(Protocol):
-    """A real database that holds a world."""
-
-    dialect: Dialect
-
-    def schema(self) -> Schema: ...
-
-    def in_order(self, first: Call, second: Call) -> tuple[Any, Any, Any]:
-        """The results of both, and the state after them. It is not changed by that."""
-
-
-class Sqlite:
-    dialect: Dialect = "sqlite"
-
-    def __init__(self, world: Made) -> None:
-        self._made = sqlite3.connect(":memory:", isolation_level=None)
-        self._made.execute("PRAGMA foreign_keys = ON")
-        for text in world.schema:
-            self._made.execute(text)
-        for call in world.rows:
-            self._perform(call)
-
-    def schema(self) -> Schema:
-        return read_sqlite(self._made, 1)
-
-    def in_order(self, first: Call, second: Call) -> tuple[Any, Any, Any]:
-        self._made.execute("SAVEPOINT all_of_it")
-        try:
-            return self._perform(first), self._perform(second), self._state()
-        finally:
-            self._made.execute("ROLLBACK TO all_of_it")
-            self._made.execute("RELEASE all_of_it")
-
-    def _perform(self, call: Call) -> Any:
-        """Rows, or the error, that leaves no trace."""
-        self._made.execute("SAVEPOINT one")
-        try:
-            found = self._made.execute(*call).fetchall()
-        except (sqlite3.Error, OverflowError) as error:
-            self._made.execute("ROLLBACK TO one")
-            found = [str(error)]
-        self._made.execute("RELEASE one")
-        return found
-
-    def _state(self) -> dict[str, Any]:
-        out: dict[str, Any] = {}
-        tables = self._made.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
-        for (name,) in tables:
-            if name.startswith("sqlite_"):
-                continue
-            try:
-                out[name] = self._made.execute(f"SELECT rowid, * FROM {name}").fetchall()
-            except sqlite3.Error:
-                out[name] = self._made.execute(f"SELECT * FROM {name}").fetchall()
-        if self._made.execute("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_sequence'").fetchone():
-            out["numbers"] = sorted(self._made.execute("SELECT * FROM sqlite_sequence").fetchall())
-        return out
-
-
-def disorder(on: Asked, calls: Sequence[Call], count: Callable[[], None] = lambda: None) -> str:
-    """Two statements that are said to be compatible, and are not; empty if there are none. ``count``: for each pair
-    that is compatible and was performed in both orders."""
-    schema = on.schema()
-    touched: dict[int, Keys | None] = {}
-    for i, (text, params) in enumerate(calls):
-        try:
-            touched[i] = touches(understand(text, on.dialect), params, schema)
-        except OboError:
-            pass  # it is refused
-    for a, b in combinations(touched, 2):
-        if RELATION.conflict(Footprint("e", touched[a]), Footprint("e", touched[b])):
-            continue
-        count()
-        one, other = on.in_order(calls[a], calls[b]), on.in_order(calls[b], calls[a])
-        if one != (other[1], other[0], other[2]):
-            return "\n".join(
-                map(str, [calls[a], touched[a], calls[b], touched[b], *one, "the other way round", *other])
-            )
-    return ""
-
-
-def on_sqlite(chance: Random) -> str:
-    world = World(chance)
-    return told(world, disorder(Sqlite(world), world.calls))
-
-
-def told(world: Made, found: str) -> str:
-    return found and "\n".join(map(str, [*world.schema, *world.rows, found]))

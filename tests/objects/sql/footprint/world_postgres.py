@@ -1,18 +1,11 @@
-"""The same question for PostgreSQL: columns have types there, rows no order, and sequences are not rolled back."""
+"""The same of PostgreSQL, where columns have types."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from random import Random
 from typing import Any
 from uuid import UUID
 
-import psycopg
-
-from objects.sql.footprint import Schema, read_postgres
-from objects.sql.postgres_functions import MAKE
-from objects.sql.statement import understand
-from objects.sql.tokens import Dialect
-from tests.objects.sql.footprint.world import Call, Made, disorder, told
+from tests.objects.sql.footprint.world import Call
 
 ACTIONS = [
     "",
@@ -30,9 +23,6 @@ VALUES: dict[str, list[Any]] = {
     "uuid": UUIDS,
     "numeric": [1, 2, 2.5, None],
 }
-_TABLES = """SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = 'public' AND strpos('{}', c.relkind::text) > 0 ORDER BY 1"""
-_DROP = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
 
 
 class World:
@@ -160,57 +150,3 @@ class World:
             f"SELECT {self.chance.choice(['*', 'count(*)', 'max(v)'])} FROM {name} {self._where(name, params)}",
             params,
         )
-
-
-@contextmanager
-def connected(url: str) -> "Iterator[psycopg.Connection[Any]]":
-    """With the functions that statements are written to call."""
-    with psycopg.connect(url, autocommit=True, options="-c client_min_messages=error") as connection:
-        for text in MAKE:
-            connection.execute(text)
-        yield connection
-
-
-class Postgres:
-    dialect: Dialect = "postgres"
-
-    def __init__(self, connection: "psycopg.Connection[Any]", world: Made) -> None:
-        self._made = connection
-        connection.execute(_DROP)
-        for text in world.schema:
-            connection.execute(text)
-        with connection.transaction():
-            for call in world.rows:
-                self._perform(call)
-        self._tables = [name for (name,) in connection.execute(_TABLES.format("rp")).fetchall()]
-        self._sequences = [name for (name,) in connection.execute(_TABLES.format("S")).fetchall()]
-
-    def schema(self) -> Schema:
-        return read_postgres(self._made, 1)
-
-    def in_order(self, first: Call, second: Call) -> tuple[Any, Any, Any]:
-        for name in self._sequences:
-            self._made.execute("SELECT setval(%s, 5)", (name,))
-        with self._made.transaction(force_rollback=True):
-            return self._perform(first), self._perform(second), self._state()
-
-    def _perform(self, call: Call) -> Any:
-        """Rows in any order, or the error, that leaves no trace."""
-        text, params = call
-        try:
-            with self._made.transaction():
-                found = self._made.execute(understand(text, "postgres").run, params)
-                return found.rowcount, sorted(map(str, found.fetchall())) if found.description else []
-        except psycopg.Error as error:
-            return error.sqlstate, str(error)
-
-    def _state(self) -> dict[str, Any]:
-        out = {n: sorted(map(str, self._made.execute(f"SELECT * FROM {n}").fetchall())) for n in self._tables}
-        for name in self._sequences:
-            out[name] = self._made.execute(f"SELECT last_value, is_called FROM {name}").fetchall()
-        return out
-
-
-def on_postgres(connection: "psycopg.Connection[Any]", chance: Random) -> str:
-    world = World(chance)
-    return told(world, disorder(Postgres(connection, world), world.calls))
