@@ -11,7 +11,7 @@ stamps, which are the same everywhere: so all replicas let the same requests be 
 
 Transactions. What has been performed for a transaction keeps its slots until that is over: it is *held*. Further
 requests of the same transaction, its *kin*, join what is held: they pass requests with smaller stamps that wait for it,
-and no predecessor (framework.com.before). All destinations of a request must pass the same ones. So only work that is
+and no predecessor (framework.com.order). All destinations of a request must pass the same ones. So only work that is
 held at each of them counts, and a request waits "through others" only if these go to each of them, too. A request that
 has not started vanishes when its own transaction is aborted, and replicas hear of that at different moments: nobody
 waits through such a one.

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from framework.com import convoy
+from framework.com.caller import Instance
 from framework.com.entry import Entry
 from framework.com.events import Completed
-from framework.com.instance import Instance
 from framework.com.messages import Request, Response, WireContext
 from framework.com.order import Order
 from framework.com.replies import Replies, Reply

@@ -5,16 +5,23 @@ only read are kept apart: they matter to later requests of their own instance an
 """
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from framework.com import receipt as receipts
 from framework.com.check import MANY
 from framework.com.context import Context, Known
-from framework.com.events import Outgoing, Session
-from framework.com.messages import Ancestor, Dest, Kind, Mark, Response, WireContext
+from framework.com.entry import Entry
+from framework.com.events import Completed, Outgoing, Session, Submit
+from framework.com.messages import Ancestor, Cancel, Dest, Kind, Mark, Part, Request, Response, WireContext
 from framework.com.receipt import Receipt
+from framework.com.replies import Reply
+from framework.com.telling import Sent
 from framework.com.view import View
 from framework.errors import BadRequest
 from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid, node_of, object_of
+
+if TYPE_CHECKING:
+    from framework.com.core import Com
 
 
 class Call:
@@ -341,3 +348,121 @@ class ClientSession(Caller):
 def _named(after: tuple[GroupId, str]) -> str:
     group, what = after
     return f"{group} {what}"
+
+
+class Instance(Caller):
+    """A method being performed on this replica.
+
+    Most instances call nobody. So what they inherit is put together only when they do (protocol.md §4.1): base, the
+    request's context, and the other instances of the request's message group."""
+
+    __slots__ = ("base", "entry", "finished", "outbox", "reply", "rides", "siblings")
+
+    def __init__(
+        self, sid: Sid, cid: Sid, entry: Entry, reply: Reply, base: WireContext, siblings: WireContext
+    ) -> None:
+        request = entry.request
+        assert request is not None
+        super().__init__(sid, cid, "", request.invocation)
+        self.entry = entry
+        self.reply = reply
+        self.finished: Completed | None = None
+        self.base = base
+        self.siblings = siblings
+        self.outbox: list[Submit] = []  # one-way calls, which leave when its transaction is committed
+        self.rides: list[Reply | None] = []  # of a convoy: of each of its calls; None of those that are skipped
+
+    def _inherit(self) -> Context:
+        assert self.entry.request is not None
+        context = Context()
+        for wire in (self.base, *self.brought(self.entry.request)):
+            context.merge_wire(wire)
+        return context
+
+    @property
+    def _mine(self) -> tuple[Replica, ...]:
+        """Where else it is performed, and here."""
+        name = object_of(self.sid.replica)
+        return tuple([d for d in self.entry.dests if object_of(d) == name])
+
+    @property
+    def chain(self) -> tuple[Ancestor, ...]:
+        request = self.entry.request
+        assert request is not None
+        name = object_of(self.sid.replica)
+        return (*request.chain, Ancestor(name, len(request.invocation.path), self._mine))
+
+    @property
+    def version(self) -> int:
+        return self.entry.version
+
+    @property
+    def copies(self) -> int:
+        return len(self._mine)
+
+    def brought(self, request: Request) -> tuple[WireContext, WireContext]:
+        """What its request brought to this replica. At each destination it stands for what it waits for there."""
+        dests = self.entry.dests
+        return tuple([at for at in request.context if at[0] not in dests]), self.siblings
+
+
+# Cancelling a call (docs/com.md). Replicas must do the same, and each hears of a cancelling at another moment. So a
+# request that several replicas of an object perform is carried through; also one that only reads: a call back to it
+# (joining) goes to all these replicas and has to find it there. So is one that several replicas of its caller make: the
+# others wait for its answer. What is left goes to a single replica. It keeps its place in the queue: order, contexts
+# and marks do not notice.
+
+
+def alone(what: Request | Call) -> bool:
+    """Does each object get it at one replica only?"""
+    return len(what.dests) == (what.objects if isinstance(what, Call) else len(what.parts))
+
+
+def may_stop(request: Request) -> bool:
+    """Judged by the callee, from the request alone."""
+    if request.copies > 1 or not alone(request):
+        return False
+    return len(request.parts) == 1 or all(p.footprint.readonly for p in request.parts)  # a pcast: not half of a change
+
+
+def recall(com: "Com", call: Call) -> None:
+    """Tell those that have not answered. Links are FIFO: it comes after the request."""
+    if not alone(call):
+        return
+    for at in call.dests:
+        if at not in call.got:
+            com.post(node_of(at), Cancel(com.view, call.group, at))
+
+
+def sent(
+    caller: Caller,
+    event: Submit,
+    call: Call,
+    parts: tuple[Part, ...],
+    first: Invocation,
+    place: tuple[int, bool],  # its origin stamp, and whether it needs agreement
+    context: WireContext,
+    tran: Invocation | None,
+) -> Sent:
+    """Return what is told of a message group that has left, for the trace."""
+    included: list[str] = []
+    if isinstance(caller, ClientSession):
+        included, caller.included = caller.included, included
+    return Sent(
+        caller.sid,
+        caller.cid,
+        event.call,
+        call.group,
+        first,
+        event.kind,
+        event.transmission,
+        tuple([Dest(at, seq) for at, seq in call.seqs.items()]),
+        parts,
+        *place,
+        sum(len(marks) for _, marks in context),
+        caller.client,
+        event.receipt,
+        (*[s.after for s in event.sessions], *included),
+        call.waived,
+        tran,
+    )

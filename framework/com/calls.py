@@ -1,31 +1,45 @@
 """The sending side of a node: sessions of clients, calls of instances, receipts, deadlines, back-pressure."""
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+import heapq
+from collections import deque
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
 from framework.com import made
 from framework.com import receipt as receipts
-from framework.com.asked import Asked
-from framework.com.backlog import Backlog
-from framework.com.caller import Call, Caller, ClientSession
-from framework.com.cancel import recall
+from framework.com.caller import Call, Caller, ClientSession, Instance, recall, sent
+from framework.com.check import MANY, clock_limit, is_plain
 from framework.com.context import Context
-from framework.com.deadlines import Deadlines, What
-from framework.com.events import Accepted, Cancel, Collect, Leave, Received, Session, Submit
-from framework.com.instance import Instance
-from framework.com.messages import Ancestor, Request, Response, WireContext
+from framework.com.events import Accepted, Again, Cancel, Collect, Leave, Outgoing, Received, Session, Submit
+from framework.com.messages import Ancestor, Kind, Request, Response, Transmission, WireContext
 from framework.com.outcome import DECIDES
 from framework.com.present import present, without_joiners
-from framework.com.sent import sent
 from framework.com.telling import Forgotten
 from framework.com.together import Convoys
-from framework.errors import BadRequest, Unavailable
-from framework.ids import TRAN, GroupId, Invocation, Node, ObjectName, Replica, Sid, node_of, object_of, replica
+from framework.errors import BadRequest, ResourceExhausted, Unavailable
+from framework.footprint import Relation
+from framework.ids import (
+    TRAN,
+    GroupId,
+    Invocation,
+    Node,
+    ObjectName,
+    Replica,
+    Sid,
+    check_name,
+    node_of,
+    object_of,
+    replica,
+)
 
 if TYPE_CHECKING:
     from framework.com.core import Com
+
+
+#: A message group that has left, or a client's call that waits for a peer.
+What = GroupId | tuple[str, int]
 
 
 class Calls:
@@ -507,3 +521,216 @@ class Calls:
         if caller.client or call.finished:  # an instance ends when it is answered, or its deadline has passed
             self._waiting.pop(call.group, None)
             del caller.calls[call.number]
+
+
+_KINDS, _TRANSMISSIONS = get_args(Kind), get_args(Transmission)
+
+
+class Asked:
+    """What a call must satisfy before anything of it is sent: BadRequest says what is wrong with it."""
+
+    def __init__(self, com: "Com", sessions: Mapping[str, Caller], last_of: Callable[[Replica], int]) -> None:
+        self._com = com
+        self._sessions = sessions
+        self._last_of = last_of  # the number of the last request to a replica
+        self._good: set[tuple[object, ...]] = set()
+        self._relations: dict[ObjectName, Relation] = {}
+
+    def check(self, event: Submit, caller: Caller | None) -> None:
+        parts = event.parts
+        shape = (event.transmission, event.receipt, event.kind, *[(p.object, p.replicas) for p in parts])
+        if isinstance(event.caller, str):
+            if event.caller not in self._sessions:
+                check_name(event.caller, "client name")
+        elif not isinstance(event.caller, Sid):
+            raise BadRequest(f"caller {event.caller!r} is neither a client's name nor an instance")
+        if shape not in self._good:  # the same few come again and again: what was good once is good
+            self._check_kinds(event)
+            self._check_shape(event)
+            if len(self._good) < 4096:
+                self._good.add(shape)
+        deadline = event.deadline
+        if deadline is not None and deadline != deadline:
+            raise BadRequest("the deadline is not a number")
+        self._check_numbers(event, caller)
+        if isinstance(caller, Instance) and caller.finished is not None:
+            raise BadRequest(f"instance {caller.sid} has been completed; it cannot send any more")
+        self._check_footprints(parts)
+        if caller is not None and event.kind != "oneway":
+            caller.check_chain(parts)
+        if (event.tran or event.votes) and parts[0].object != TRAN:
+            self._check_votes(event)
+
+    def _check_votes(self, event: Submit) -> None:
+        name = Invocation(event.caller, (event.tran,)) if isinstance(event.caller, str) else None
+        sender = self._com.calls.transaction(name) if name is not None else None
+        self._com.trans.votes.check(event, name, sender is not None and bool(sender.calls))
+
+    def _check_footprints(self, parts: Sequence[Outgoing]) -> None:
+        for part in parts:
+            footprint = part.footprint
+            relation = self._relations.get(part.object)
+            if relation is None:
+                relation = self._relations[part.object] = self._com.directory.find(part.object).relation
+            if not is_plain(footprint, relation):
+                raise BadRequest(
+                    f"{footprint!r} of a call of {part.object} is no footprint, names a key twice, or has a mode "
+                    "that its class does not use"
+                )
+
+    def _check_shape(self, event: Submit) -> None:
+        """Destinations and receipt."""
+        parts = event.parts
+        names = [p.object for p in parts]
+        if not names or len(set(names)) != len(names):
+            raise BadRequest(f"a transmission names each object once; this one names {names or 'none'}")
+        if len(names) > 1 and event.transmission != "pcast":
+            raise BadRequest(f"{event.transmission} sends one request; pcast sends different ones: {names}")
+        for part in parts:
+            declared = self._com.directory.find(part.object).replicas
+            wrong = [r for r in part.replicas if r not in declared]
+            if wrong or not part.replicas or len(set(part.replicas)) != len(part.replicas):
+                raise BadRequest(f"{part.object} has the replicas {declared}; destinations {part.replicas} are wrong")
+        if event.transmission == "ucast" and len(parts[0].replicas) > 1:
+            raise BadRequest(f"ucast goes to one replica, not to {parts[0].replicas}")
+        if event.receipt is not None:
+            if event.kind == "oneway":
+                raise BadRequest("a one-way request has no response to wait for")
+            receipts.check(event.receipt, {p.object: p.replicas for p in parts})
+
+    def _check_kinds(self, event: Submit) -> None:
+        if event.kind not in _KINDS or event.transmission not in _TRANSMISSIONS:
+            raise BadRequest(f"no kind {event.kind!r} or transmission {event.transmission!r}")
+        receipts.check_wait(event.receipt, None)
+
+    def _check_numbers(self, event: Submit, caller: Caller | None) -> None:
+        """What travels must be within the limits that peers check: else one bad call would stop a whole link."""
+        least, call, done = caller.next if caller is not None else 0, event.call, event.done
+        if not least <= call < MANY:
+            raise BadRequest(f"call number {call}; the next free one is {least}")
+        if not 0 <= done <= (call if caller is None else 0):
+            raise BadRequest(f"done {done} of call {call}: a client has no answers to calls after this one")
+        for session in event.sessions if caller is None else ():
+            if session.view > self._com.view:
+                raise Unavailable(
+                    f"the session has been in view {session.view}, {self._com.node} is still in view {self._com.view}"
+                )
+            why = self._com.checker.bad_context(session.context) or self._not_sent(session)
+            if why or not 0 <= session.clock < clock_limit(self._com.clock):
+                raise BadRequest(f"session {session.after!r}: {why or f'clock {session.clock} is out of range'}")
+
+    def _not_sent(self, session: Session) -> str:
+        for at, marks in session.context:
+            if any(origin == self._com.node and seq > self._last_of(at) for origin, seq in marks):
+                return f"it names a request to {at} that {self._com.node} has not sent"
+        return ""
+
+
+class Backlog:
+    """Back-pressure (protocol.md §8.5): calls of clients that wait until a peer takes what is queued for it."""
+
+    def __init__(self, com: "Com") -> None:
+        self._com = com
+        self.lines: dict[str, deque[Submit]] = {}  # by client, in their order
+        self.count = 0
+
+    def congested(self, event: Submit) -> bool:
+        links, most = self._com.links, self._com.limits.queued
+        for part in event.parts:
+            for at in part.replicas:
+                link = links.get(node_of(at))
+                if link is not None and link.queued >= most:
+                    return True
+        return False
+
+    def add(self, client: str, event: Submit) -> None:
+        if self.count >= self._com.limits.backlog:
+            raise ResourceExhausted(
+                f"{self._com.node} already holds {self.count} calls for peers that do not keep up; try again later"
+            )
+        self.lines.setdefault(client, deque()).append(event)
+        self.count += 1
+
+    def relieved(self) -> Iterator[tuple[str, Submit]]:
+        """Those that may go now, each client's in their order."""
+        for client in list(self.lines):
+            line = self.lines[client]
+            while line and not self.congested(line[0]):
+                self.count -= 1
+                yield client, line.popleft()
+            if not line:
+                del self.lines[client]
+
+    def find(self, who: Sid | str, call: int) -> Submit | None:
+        return next((s for s in self.lines.get(who, ()) if s.call == call), None) if isinstance(who, str) else None
+
+    def remove(self, client: str, event: Submit) -> None:
+        self.lines[client].remove(event)
+        self.count -= 1
+        if not self.lines[client]:
+            del self.lines[client]
+
+    def drop(self, client: str) -> deque[Submit]:
+        """A client has left."""
+        line = self.lines.pop(client, deque())
+        self.count -= len(line)
+        return line
+
+
+class Deadlines:
+    """When calls are over whether they are answered or not.
+
+    Calls mostly have the same time-out, so their deadlines come in order, and most calls are answered long before. So
+    they stand in a line, and those in front leave it when they are answered; only what comes out of order goes into a
+    heap.
+    """
+
+    def __init__(self) -> None:
+        self._line: deque[tuple[float, int, What]] = deque()
+        self._heap: list[tuple[float, int, What]] = []
+        self._no = 0
+
+    def __len__(self) -> int:
+        return len(self._line) + len(self._heap)
+
+    def add(self, deadline: float, what: What) -> None:
+        self._no += 1
+        place = (deadline, self._no, what)
+        if not self._line or self._line[-1][0] <= deadline:
+            self._line.append(place)
+        else:
+            heapq.heappush(self._heap, place)
+
+    def pop(self, now: float, waiting: Container[GroupId]) -> What | None:
+        """The next one that has passed, in their order. ``waiting``: message groups that are not over."""
+        line, heap = self._line, self._heap
+        while line and isinstance(line[0][2], GroupId) and line[0][2] not in waiting:
+            line.popleft()
+        if line and line[0][0] <= now and not (heap and heap[0] < line[0]):
+            return line.popleft()[2]
+        return heapq.heappop(heap)[2] if heap and heap[0][0] <= now else None
+
+
+AGAIN = "again"  # in the place of a client
+
+
+class Repeats:
+    """What was performed in an earlier life, and is not in the state that a replica has got, is sent once more."""
+
+    def __init__(self, com: "Com") -> None:
+        self._com = com
+        self._caller: Caller | None = None
+
+    def send(self, event: Again, now: float) -> None:
+        """Nobody waits for it: who does repeats it himself. One after the other, as they were performed."""
+        com, old = self._com, event.request
+        name = object_of(old.target)
+        part = next(p for p in old.parts if p.object == name)
+        client, path = old.invocation
+        if self._caller is None:
+            sid = Sid(com.tick(), com.calls.tran)
+            self._caller = Caller(sid, com.calls.tran_cid(sid), AGAIN, old.invocation)
+        self._caller.invocation = Invocation(client, path[:-1])
+        out = Outgoing(name, part.footprint, old.args, com.directory.find(name).replicas)
+        submit = Submit(AGAIN, path[-1], "oneway", "mcast", (out,))
+        com.calls.send(self._caller, present(com, submit))

@@ -31,9 +31,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from framework.com import made
+from framework.com.caller import Instance
 from framework.com.entry import Entry, way
 from framework.com.events import Completed, Ride
-from framework.com.instance import Instance
 from framework.com.messages import Request, WireContext
 from framework.com.replies import Replies, Reply
 from framework.com.telling import Duplicate, Ended, Rode

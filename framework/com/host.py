@@ -1,27 +1,27 @@
 """One replica: its queue, its epochs, its replies, and the instances that perform requests here."""
 
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from framework.com import cancel as cancels
 from framework.com import convoy, made
 from framework.com import order as orders
-from framework.com.absence import Union
 from framework.com.answers import Answers
+from framework.com.caller import Instance, may_stop, recall
+from framework.com.context import Known
+from framework.com.convoy import calls_of
 from framework.com.entry import Entry, way
 from framework.com.epoch import Epoch
-from framework.com.events import Completed, Deliver, Stop
-from framework.com.instance import Instance
-from framework.com.kept import Kept
+from framework.com.events import Completed, Deliver, Stop, Wake
 from framework.com.lives import Lives
-from framework.com.messages import Announce, Dest, Known, Mark, Request, Response, WireContext
-from framework.com.order import Order
-from framework.com.proposing import Proposing
+from framework.com.messages import Announce, Dest, Mark, Proposal, Request, Response, WireContext
+from framework.com.messages import Known as KnownMessage
+from framework.com.order import Order, Union
 from framework.com.replies import Replies, Reply
 from framework.com.telling import Agreed as AgreedEffect
-from framework.com.telling import Ended, Landed
+from framework.com.telling import Ended, Landed, Proposed
 from framework.com.view import Placement
 from framework.com.words import Decision
 from framework.errors import BadMessage
@@ -134,7 +134,7 @@ class Host:
                     self._cancelled.discard(entry.group)
                     self.answers.duplicate(entry)
                 elif what is orders.KNOWN:
-                    self._proposing.spread(entry, Known(self.com.view, entry.group, self.replica))
+                    self._proposing.spread(entry, KnownMessage(self.com.view, entry.group, self.replica))
                 elif self.com.told:
                     assert entry.stamp is not None and entry.request is not None
                     for group, _ in convoy.calls_of(entry.request):
@@ -362,10 +362,10 @@ class Host:
 
     def cancel(self, group: GroupId) -> None:
         """Nobody waits for this request any more. It keeps its place, but is not performed when its turn comes; if it
-        is running it is stopped, with what it has called. One of many is carried through (com/cancel.py)."""
+        is running it is stopped, with what it has called. One of many is carried through (docs/com.md)."""
         entry = self.order.entries.get(group)
         if entry is not None and not entry.started:
-            if entry.request is not None and not entry.void and cancels.may_stop(entry.request):
+            if entry.request is not None and not entry.void and may_stop(entry.request):
                 self._cancelled.add(group)
             return
         for instance in self.com.instances.values():  # cancelling is rare: not worth an index of its own
@@ -375,12 +375,12 @@ class Host:
 
     def _stop(self, instance: Instance) -> None:
         assert instance.entry.request is not None
-        if not cancels.may_stop(instance.entry.request):
+        if not may_stop(instance.entry.request):
             return
         if instance.finished is None:
             self.com.tell(Stop(instance.sid))
         for call in instance.calls.values():
-            cancels.recall(self.com, call)
+            recall(self.com, call)
 
 
 class Arrived(dict[Node, int]):
@@ -393,3 +393,142 @@ class Arrived(dict[Node, int]):
 
     def __missing__(self, origin: Node) -> int:
         return self._lives.base(origin, self._replica)
+
+
+MARK: Final = 160  # bytes, in a request and in what its replica knows of it
+
+
+def weight(request: Request) -> int:
+    """Of what can be large in it: its arguments, and what it follows. A session with many calls under way hears of many
+    others meanwhile."""
+    context = request.context
+    marks = sum([len(marks) for _, marks in context]) if context else 0
+    return len(request.args) + MARK * (marks + len(request.riders))
+
+
+class Kept:
+    """Requests that are settled here, and perhaps not at other destinations, which may still need them
+    (framework.com.flush). And how much that is, with what waits."""
+
+    def __init__(self) -> None:
+        self._entries: deque[Entry] = deque()
+        self.size = 0  # bytes of these, and of those that wait
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def arrive(self, request: Request) -> None:
+        self.size += weight(request)
+
+    def settled(self, entry: Entry) -> None:
+        if entry.wanted > 1:
+            self._entries.append(entry)
+        else:
+            self.drop(entry)
+
+    def drop(self, entry: Entry) -> None:
+        """Nobody needs it any more."""
+        if entry.request is not None:
+            self.size -= weight(entry.request)
+
+    def prune(self, known: Known) -> None:
+        """Forget what all destinations have delivered."""
+        while self._entries and _stable(self._entries[0], known):
+            self.drop(self._entries.popleft())
+
+
+def _stable(entry: Entry, known: Known) -> bool:
+    request, gone = entry.request, entry.gone
+    assert request is not None
+    origin = node_of(entry.group[1])
+    for at, seq in request.dests:  # noqa: SIM110  # compiled it makes no generator
+        if seq not in known.ranges(at, origin) and at not in gone:
+            return False
+    return True
+
+
+class Proposing:
+    """What a replica says of the place of a request: its proposal, to every destination (protocol.md §5.2).
+
+    It also announces the request to those that may not have it yet: neither to its origin, nor to who has proposed for
+    it, nor from the origin itself, for links are FIFO. Most proposals are the origin stamp, of a request to one object,
+    for somebody who has it. Those take few bytes: the origin's go with the request, others as ranges.
+    """
+
+    def __init__(self, com: "Com", replica: Replica) -> None:
+        self._com = com
+        self._replica = replica
+        self._peers_of: dict[tuple[Replica, ...], list[Node]] = {}
+
+    def forget(self) -> None:
+        """The view changes."""
+        self._peers_of.clear()
+
+    def tell(self, entry: Entry) -> None:
+        """To every destination; with an announcement for those that may not have the request yet."""
+        com, request = self._com, entry.request
+        assert entry.proposal is not None and request is not None
+        number = entry.proposal.number
+        com.clock_at_least(number)
+        if com.told:
+            for group, _ in calls_of(request):
+                com.tell(Proposed(self._replica, group, Stamp(number, group)))
+        if len(request.parts) == 1 and number == request.number and not entry.gone:
+            self._first(entry, request)
+        else:
+            self._any(entry, request, number)
+
+    def _first(self, entry: Entry, request: Request) -> None:
+        """The origin stamp, of a request to one object."""
+        com, mine, group = self._com, self._replica, request.group
+        origin, have = node_of(group.replica), entry.proposals or {}
+        full: Proposal | None = None
+        for at, seq in request.dests:
+            link = com.links.get(node_of(at)) if at != mine else None
+            if link is None or (origin == com.node and link.lead(group)):
+                continue  # it has departed; or its request has not left
+            if link.peer == origin or at in have:
+                if link.propose(com.view, mine, at, origin, seq):
+                    com.tell(Wake(link.peer))
+                continue
+            if full is None:
+                announce = _announce(request) if origin != com.node else None
+                full = Proposal(com.view, group, mine, request.number, announce)
+            com.post(link.peer, full)
+
+    def _any(self, entry: Entry, request: Request, number: int) -> None:
+        com = self._com
+        plain = Proposal(com.view, entry.group, self._replica, number)
+        full: Proposal | None = None
+        origin = node_of(entry.group.replica)
+        have = [node_of(r) for r in entry.proposals or ()]
+        for node in self._peers(entry):
+            # links are FIFO: who gets the request from here has it before this; so has who sent it or proposed for it
+            if node != com.node and (origin in (node, com.node) or node in have):
+                com.post(node, plain)
+                continue
+            if full is None:
+                full = Proposal(com.view, entry.group, self._replica, number, _announce(request))
+            com.post(node, full)
+
+    def spread(self, entry: Entry, message: KnownMessage) -> None:
+        for node in self._peers(entry):
+            self._com.post(node, message)
+
+    def _peers(self, entry: Entry) -> list[Node]:
+        """Nodes of the other destinations; this one, too, when it has several of them (pcast)."""
+        if entry.gone:
+            return sorted({node_of(d) for d in entry.dests if d != self._replica and d not in entry.gone})
+        peers = self._peers_of.get(entry.dests)
+        if peers is None:
+            if len(self._peers_of) > 1024:
+                self._peers_of.clear()
+            peers = self._peers_of[entry.dests] = sorted({node_of(d) for d in entry.dests if d != self._replica})
+        return peers
+
+
+def _announce(request: Request) -> Announce:
+    return Announce(request.number, request.dests, request.parts, request.view)

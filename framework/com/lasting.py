@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from framework.com.caller import Instance
 from framework.com.context import Context
 from framework.com.event import Doubt, Resolved
 from framework.com.events import Completed
 from framework.com.handed import Kept, Part, Told, read_part
-from framework.com.instance import Instance
 from framework.com.outcome import DECIDES, Outcome
 from framework.com.receipt import DREC, Receipt, quorum
 from framework.com.replies import Replies
@@ -64,7 +64,7 @@ class Lasting:
         return msgspec.structs.replace(event, safe=False)
 
     def vote(self, instance: Instance, event: Completed, name: Invocation, votes: int) -> None:
-        """A part decides on the whole (framework.com.votes); with yes when what it did is on disk."""
+        """A part decides on the whole (framework.com.tran); with yes when what it did is on disk."""
         send = self._trans.deciding.send
         if not event.ok:
             send(instance, name, ABORT, "")

@@ -14,19 +14,18 @@ does not answer is suspected and leaves with them. Nobody thaws before the next 
 left half-way is finished by another one, if need be with a view of the same members.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from framework.com import flush
-from framework.com.attempt import Attempt, Outside
 from framework.com.detect import Detector
 from framework.com.events import Arrived, Isolated, Out, Transmit
-from framework.com.messages import Frame, encode
+from framework.com.messages import Frame, Moved, encode
 from framework.com.states import State, state_of
-from framework.com.sure import Sureness
 from framework.com.telling import Changing
-from framework.com.view import View
+from framework.com.view import Holding, View
 from framework.com.words import (
     NONE,
     Accept,
@@ -51,6 +50,55 @@ if TYPE_CHECKING:
     from framework.com.core import Com
 
 KEPT = 4096  # frames of a later view, or of a frozen peer: more come again, as they are not acknowledged
+
+
+class Outside(NamedTuple):
+    """A node that wants to join."""
+
+    incarnation: int
+    heard_at: float
+    holds: tuple[Holding, ...]
+
+
+class Attempt:
+    """An attempt of this node to decide the next view: who has promised and accepted, and what it would decide."""
+
+    def __init__(self, ballot: Ballot, leaving: frozenset[Node]) -> None:
+        self.ballot = ballot
+        self.leaving = leaving
+        self.promises: dict[Node, Promise] = {}
+        self.decision: Decision | None = None
+        self.accepted: set[Node] = set()
+
+    def next(self, com: "Com", stay: Sequence[Node], outsiders: Mapping[Node, Outside]) -> Decision:
+        """The next view, when all who stay have promised."""
+        view = com.lives.view
+        version = view.version + 1
+        outside = {n: (o.incarnation, o.holds) for n, o in outsiders.items()}
+        for promise in self.promises.values():
+            outside.update({n: (i, holds) for n, i, holds in promise.outsiders})
+        shunned = {n for promise in self.promises.values() for n in promise.shuns}
+        joined = sorted(n for n in outside if n not in stay and n not in shunned)
+        refused = tuple(sorted(n for n in outside if n in shunned))
+        lives = {n: (view.life(n) or 1, view.incarnation(n) or 1) for n in stay}
+        lives |= {n: (version, outside[n][0]) for n in joined}
+        members = tuple(sorted(lives))
+        unready = {r for n in stay for r in self.promises[n].unready}
+        unready |= {r for n in joined for _, r in com.directory.on(n)}
+        held = [h for n in stay for h in self.promises[n].holds if h.replica in unready]
+        held += [h for n in joined for h in outside[n][1]]
+        following = View(
+            version,
+            members,
+            tuple(lives[n][0] for n in members),
+            tuple(lives[n][1] for n in members),
+            tuple(sorted(unready)),
+            tuple(sorted(com.directory.seeds({n: lives[n][0] for n in members}, unready, held))),
+            view.formation,
+        )
+        left = tuple(sorted(self.leaving))
+        reports = flush.union([self.promises[n].report for n in stay])
+        return Decision(following, left, tuple(joined), reports, refused)
 
 
 class Membership:
@@ -400,3 +448,44 @@ class Membership:
 def decision_of(view: View) -> Decision:
     """The decision that begins a view whose members begin together."""
     return msgspec.structs.replace(Decision(view), joined=view.members)
+
+
+class Sureness:
+    """Is this node a member of the current view, as far as it can know?
+
+    Not while it hears too few. And after that, or after its machine stood still, it is not sure: the others may have
+    gone on without it, and what they had sent before that may come only now. So it says ``Moved`` to all, once more,
+    and is sure when a majority has acknowledged a frame that was sent since. Who goes on in a later view acknowledges
+    nothing to a node that is not in it.
+    """
+
+    __slots__ = ("_com", "_doubts", "_member")
+
+    def __init__(self, com: "Com", member: "Membership") -> None:
+        self._com, self._member = com, member
+        self._doubts: dict[Node, int] = {}  # the frame that each has to acknowledge
+
+    @property
+    def few(self) -> bool:
+        """Are fewer than a majority heard?"""
+        return not self._enough(self._member.suspects)
+
+    @property
+    def whole(self) -> bool:
+        """It is sure."""
+        links = self._com.links
+        return self._enough(self._member.suspects | {n for n, f in self._doubts.items() if not links[n].has_brought(f)})
+
+    def _enough(self, silent: Collection[Node]) -> bool:
+        view = self._member.view
+        return len(view.members) - len(silent) >= view.majority
+
+    def doubt(self) -> None:
+        for peer, link in self._com.links.items():
+            if not link.queued:  # else what waits will do
+                self._com.post(peer, Moved(self._com.view))
+            self._doubts[peer] = link.last
+
+    def keep(self, stay: Collection[Node]) -> None:
+        """The view has changed; links to these are as they were. It may have been decided before there was a doubt."""
+        self._doubts = {n: frame for n, frame in self._doubts.items() if n in stay}

@@ -131,7 +131,7 @@ class Delivered(Message, tag=5, frozen=True):
 
 
 class Cancel(Message, tag=6, frozen=True):
-    """From the origin of a request to one of its destinations: nobody waits for it any more (com/cancel.py)."""
+    """From the origin of a request to one of its destinations: nobody waits for it any more (docs/com.md)."""
 
     group: GroupId
     target: Replica

@@ -20,21 +20,18 @@ replicas may deliver them first. As every copy has one place everywhere, so has 
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import Final, Literal
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final, Literal, NamedTuple
 
 from framework.com import convoy, made
-from framework.com.absence import Absence
-from framework.com.direct import direct, start
-from framework.com.entry import Entry, lead, line_of, part_of
-from framework.com.kin import Kin
-from framework.com.late import Late
+from framework.com.ahead import Ahead
+from framework.com.convoy import calls_of
+from framework.com.entry import LOWEST, Entry, lead, line_of, part_of
 from framework.com.lives import Lives
 from framework.com.messages import Dest, Mark, Request, WireContext
 from framework.com.past import Past
-from framework.com.reason import Reason, conflict, held, no_agreement
 from framework.footprint import Footprint, Relation
-from framework.ids import GroupId, Invocation, Replica, Stamp, object_of
+from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Stamp, node_of, object_of
 
 What = Literal["propose", "known", "safe", "start", "void", "settled"]
 
@@ -45,8 +42,52 @@ START: Final[What] = "start"  # perform it
 VOID: Final[What] = "void"  # another copy is performed here: answer from its reply
 SETTLED: Final[What] = "settled"  # delivered, with a final stamp: tell everybody (delivered marks)
 
+Union = Mapping[GroupId, Mapping[Replica, int]]
 
-class Order(Kin):
+
+class Reason(NamedTuple):
+    """Why a request waits at a replica: a text for people, and whom it waits for."""
+
+    text: str
+    after: tuple[Mark, ...] = ()  # predecessors
+    missing: tuple[Replica, ...] = ()  # destinations that have not said their word about its place
+    behind: Entry | None = None  # a conflicting request
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def held(mark: Mark | None) -> Reason:
+    return Reason(f"held for {mark}", () if mark is None else (mark,))
+
+
+def no_agreement(entry: Entry) -> Reason:
+    """Proposals are missing, or the word that all are known, or it waits for its predecessors' places."""
+    missing = sorted(set(entry.dests) - set(entry.proposals or ()))
+    text = f"no agreement yet, missing {missing or 'known'}"
+    if not missing and entry.stamp is None:
+        return Reason(text, tuple(entry.preds))
+    return Reason(text, (), tuple(missing or sorted(set(entry.dests) - (entry.known or set()))))
+
+
+def conflict(behind: Entry | None) -> Reason:
+    return Reason(f"conflicts with {behind}", behind=behind)
+
+
+def _open(order: "Order", entry: Entry) -> bool:
+    return False
+
+
+def _going_on(name: Invocation) -> bool:
+    return False
+
+
+def _invocations(entry: Entry) -> list[Invocation]:
+    assert entry.request is not None
+    return [invocation for _, invocation in calls_of(entry.request)]
+
+
+class Order:
     """The queue of one replica. Calls change it; what is to be done comes out in ``out``."""
 
     def __init__(self, replica: Replica, relation: Relation, told: bool = True, lives: Lives | None = None) -> None:
@@ -60,7 +101,16 @@ class Order(Kin):
         self.relation = relation
         self.out: list[tuple[What, Entry]] = []
         self.entries: dict[GroupId, Entry] = {}
-        super().__init__(Past(lambda origin: self.absence.base(origin, replica)), replica)
+        self.past = Past(lambda origin: self.absence.base(origin, replica))
+        self._by_mark: dict[Mark, Entry] = {}
+        self.ahead = Ahead(self._by_mark, replica)
+        self.awaited: dict[Mark, list[Entry]] = {}
+        self._riding: dict[Invocation, Entry] = {}  # calls of serial convoys that are performed: which one
+        self.roots: Collection[ObjectName] = ()  # in whose transactions this replica takes part
+        #: Must it wait for something at another replica of this node? If so, it is looked at again afterwards.
+        self.gate: Callable[[Order, Entry], bool] = _open
+        #: Has this transaction been aborted?
+        self.aborted: Callable[[Invocation], bool] = _going_on
         self.copies: dict[Invocation, list[Entry]] = {}
         self._joining: dict[Mark, Invocation] = {}  # calls back to instances that wait for them
         self._todo: deque[Entry] = deque()
@@ -84,7 +134,7 @@ class Order(Kin):
     ) -> Entry:
         """A request is here. ``performed``: another copy of the call has been performed or is running here."""
         part = part_of(request, self.name)
-        if not (performed or beyond) and (at_once := direct(self, request, part.footprint, mark, preds)) is not None:
+        if not (performed or beyond) and (at_once := self._at_once(request, part.footprint, mark, preds)) is not None:
             self._direct(at_once)
             return at_once
         first = made.stamp(request.number, request.group)
@@ -117,8 +167,40 @@ class Order(Kin):
         self._run()
         return entry
 
+    def _at_once(self, request: Request, footprint: Footprint, mark: Mark, preds: Iterable[Mark]) -> Entry | None:
+        """Return the entry of a request that needs no agreement and waits for nobody, with the stamp it gets. None: it
+        goes the usual way.
+
+        These are the same steps, with the same result, but the request is entered nowhere in between. Most requests to
+        a single replica and those that conflict with nothing go this way, and it costs half."""
+        if request.ordered or self.closed or request.chain or request.riders or mark in self.awaited:
+            return None
+        if self.copies and request.invocation in self.copies:
+            return None
+        past = self.past
+        group = request.group
+        entry = Entry(group, made.stamp(request.number, group), footprint, request.dests)
+        for before in preds:
+            # if it is void, what it stood for comes first (protocol.md §10.5)
+            if not past.is_delivered(before) or past.instead(before):
+                return None
+            entry.floor = max(entry.floor, past.stamp_of(before))
+        entry.places, entry.meets = self.relation.slots(footprint)
+        bound = max(past.highest_conflicting(entry), entry.floor) if entry.meets else entry.floor
+        entry.stamp = entry.proposal = entry.first if bound < entry.first else made.stamp(bound.number + 1, group)
+        if entry.meets and self.ahead.blocker(entry) is not None:
+            return None
+        entry.request, entry.invocation, entry.mark = request, request.invocation, mark
+        entry.ordered = False
+        entry.version = request.view
+        return entry
+
     def _direct(self, entry: Entry) -> None:
-        start(self, entry)
+        assert entry.stamp is not None and entry.mark is not None
+        entry.safe = entry.fast = entry.started = True
+        self.past.promise(entry, entry.stamp)
+        self.ahead.start(entry)
+        self.past.deliver(entry.mark, entry.stamp)
         self.begun += 1
         if self.told:
             self.out.append((SAFE, entry))
@@ -394,3 +476,372 @@ class Order(Kin):
         if entry.watchers:
             self._look(*entry.watchers)
             entry.watchers = None
+
+    # transactions: who belongs to which, what is held; and calls that came back
+
+    def tran_of(self, request: Request) -> Invocation | None:
+        """The transaction of a request with ancestors, if this replica takes part in it."""
+        root = request.chain[0]
+        return request.invocation.ancestor(root.length) if root.object in self.roots else None
+
+    def hold(self, entry: Entry) -> None:
+        """The instance of this request is over for its caller. Its slots are taken until the transaction is over."""
+        self.ahead.hold(entry)
+        self._joined(entry)
+        self._look(*[e for e in self.entries.values() if e.tran == entry.tran and e.request is not None])
+        self._move(entry)
+        self._run()
+
+    def drop(self, entry: Entry) -> None:
+        """Its transaction was aborted before it came to its turn. It will have no effect, so it has no place among
+        those that conflict: another replica may have performed it, undone it, and forgotten its place."""
+        self.ahead.leave(entry)
+        entry.places = entry.meets = ()
+        self._move(entry)
+        self.look(entry)
+
+    def look(self, entry: Entry) -> None:
+        """What it waited for at another replica may be over."""
+        self._look(entry)
+        self._run()
+
+    def has_performed(self, mark: Mark) -> bool:
+        """Return whether this request, or another copy of its call, has started here."""
+        entry = self._by_mark.get(mark)
+        return self.past.is_delivered(mark) if entry is None else entry.started or entry.void
+
+    def known(self, mark: Mark) -> Entry | None:
+        """A request that is here and not settled."""
+        return self._by_mark.get(mark)
+
+    def comes_back(self, ancestor: Entry, calls: range) -> bool:
+        """Does a request that came back from one of these calls of a running instance wait here, or is it running?"""
+        assert ancestor.invocation is not None
+        depth = len(ancestor.invocation.path)
+        known = [*self.entries.values(), *self.ahead.performing.values()]
+        return any(
+            ancestor.invocation in e.line
+            and not e.void
+            and e.invocation is not None
+            and e.invocation.path[depth] in calls
+            for e in known
+            if e is not ancestor and not e.held and (not e.started or e.invocation in self.ahead.performing)
+        )
+
+    def has_joined(self, mark: Mark) -> bool:
+        """Is this call, which came back to an instance that waits for it, over? By this or another copy of it."""
+        return mark not in self._joining and self.has_performed(mark)
+
+    def _joined(self, entry: Entry) -> None:
+        """It is over for who waits that calls which came back to this replica are."""
+        if entry.line:
+            self._joining = {m: i for m, i in self._joining.items() if i != entry.invocation}
+
+    # what comes before a request here: its predecessors (protocol.md §5.1)
+
+    def _lend(self, entry: Entry, void: Mark) -> None:
+        """What a void request stood for takes its place. That went to other destinations, perhaps, so only this one may
+        have them: none of them counts as alike."""
+        lent = [m for m in self.past.instead(void) if m not in entry.preds]
+        self._precede(entry, lent)
+        entry.lent += tuple(lent)
+
+    def _precede(self, entry: Entry, preds: Iterable[Mark]) -> None:
+        for mark in preds:
+            if self.past.is_delivered(mark):
+                entry.floor = max(entry.floor, self.past.stamp_of(mark))
+                if mark not in entry.preds:
+                    self._lend(entry, mark)
+                continue
+            entry.preds.append(mark)
+            before = self._by_mark.get(mark)
+            if before is None:
+                self.awaited.setdefault(mark, []).append(entry)
+            elif before.followers is None:
+                before.followers = [entry]
+            else:
+                before.followers.append(entry)
+
+    def _begin_convoy(self, entry: Entry) -> None:
+        """Its calls are delivered one after the other from now on."""
+        entry.serial = True
+        self._riding.update(dict.fromkeys(_invocations(entry), entry))
+
+    def _behind_convoys(self, copy: Entry) -> None:
+        """Of a call in a serial convoy nobody here can say whether it has been delivered, before all of them have: so
+        its copy is not either, for those that follow that."""
+        for invocation in _invocations(copy):
+            before = self._riding.get(invocation)
+            if before is None or before is copy:
+                continue
+            assert before.mark is not None
+            if before.mark not in copy.preds:
+                self._precede(copy, (before.mark,))
+
+    def _end_of_convoy(self, entry: Entry) -> None:
+        entry.serial = False
+        for invocation in _invocations(entry):
+            if self._riding.get(invocation) is entry:
+                del self._riding[invocation]
+
+    def _watch(self, blocker: Entry, entry: Entry) -> None:
+        if blocker.watchers is None:
+            blocker.watchers = [entry]
+        else:
+            blocker.watchers.append(entry)
+
+    def bequeath(self, void: Collection[Entry]) -> None:
+        """Who has a place behind a void request already, for it has the same destinations, follows what that one
+        followed: that has a place as well. (Others are held, see ``Order.stand_in``: what they follow is not known.)"""
+        gone = {entry.mark for entry in void}
+        for entry in void:
+            for follower in entry.followers or ():
+                if follower.proposal is not None and follower.mark not in gone:
+                    self._follow(follower, entry, gone)
+
+    def _follow(self, entry: Entry, void: Entry, gone: Collection[Mark | None]) -> None:
+        for mark in void.preds:
+            before = self._by_mark.get(mark)
+            if before is None or mark in entry.preds:
+                continue
+            if mark in gone:
+                self._follow(entry, before, gone)
+                continue
+            self._precede(entry, (mark,))
+            if mark in void.lent:  # that one has got a stamp above it
+                entry.lent = (*entry.lent, mark)
+            elif self._alike(before, entry):
+                entry.alike = (*entry.alike, mark)
+
+    def _unordered(self, entry: Entry) -> Mark | None:
+        """A predecessor that keeps this request held; on the way, settled ones are dropped."""
+        if not entry.preds:
+            return None
+        waits_for, left = None, []
+        for mark in entry.preds:
+            if self.past.is_delivered(mark):
+                entry.floor = max(entry.floor, self.past.stamp_of(mark))
+                continue
+            left.append(mark)
+            if not self._is_ordered(mark, entry):
+                waits_for = mark
+        entry.preds = left
+        return waits_for
+
+    def _is_ordered(self, mark: Mark, after: Entry) -> bool:
+        """Agreed; or proposed, when both take part in agreement at the same destinations: then each of them
+        proposes more for the later one, and so the largest proposal is larger, too."""
+        before = self._by_mark.get(mark)
+        if before is None:
+            return False
+        if before.stamp is not None:
+            return True
+        return before.proposal is not None and mark not in after.lent and self._alike(before, after)
+
+    def _alike(self, before: Entry, after: Entry) -> bool:
+        if not (before.ordered and after.ordered and before.dests == after.dests):
+            return False
+        # of a pcast that reads here and writes there, contexts may remember only the part that writes (P1 §4): then the
+        # other destinations do not know that it comes first
+        assert before.request is not None
+        parts = before.request.parts
+        return len(parts) == 1 or len({p.footprint.readonly for p in parts}) == 1
+
+    def _has_stamp(self, mark: Mark) -> bool:
+        before = self._by_mark.get(mark)
+        return before.stamp is not None if before else self.past.is_delivered(mark)
+
+    def _undelivered(self, entry: Entry) -> Mark | None:
+        """Return a predecessor that must be delivered before this request starts (protocol.md §5.4 and §7.3).
+
+        A request that joins the prepared work of its transaction waits for all of them, like any other. A call back to
+        a running ancestor stands at the place of that instance: only calls made on behalf of it come first, because
+        any other predecessor may be waiting for it. A predecessor that has started without being settled stands for
+        those that it has not waited for."""
+        if not entry.preds:
+            return None
+        inside = self.ahead.inside(entry)
+        if not inside:
+            return self._last_undelivered(entry)
+        running = [a for a in inside if not a.held]
+        todo, seen = list(entry.preds), set(entry.preds)
+        while todo:
+            mark = todo.pop()
+            if self.past.is_delivered(mark):
+                continue
+            before = self._by_mark.get(mark)
+            if before is None:
+                return mark
+            if before.started or before.void:
+                todo += [m for m in before.preds if m not in seen]
+                seen.update(before.preds)
+            elif not running or any(self.ahead.within(before, a) for a in running):
+                return mark
+        return None
+
+    def _last_undelivered(self, entry: Entry) -> Mark | None:
+        """Of a request that has its stamp, and wants nothing more of those that are delivered: the ones behind it are
+        dropped. So n looks at n predecessors cost n, not n²."""
+        preds, is_delivered = entry.preds, self.past.is_delivered
+        while preds and is_delivered(preds[-1]):
+            preds.pop()
+        return preds[-1] if preds else None
+
+    def _settleable(self, entry: Entry) -> bool:
+        if entry.preds:
+            entry.rests = self._last_undelivered(entry)
+        return not entry.preds
+
+    # stamps (protocol.md §5.2)
+
+    def _bound(self, entry: Entry) -> Stamp:
+        """The highest stamp that the proposal for this request must pass."""
+        bound = self.past.highest_conflicting(entry)
+        return max(bound, self._above_predecessors(entry))
+
+    def _above_predecessors(self, entry: Entry) -> Stamp:
+        bound = entry.floor
+        for mark in entry.preds:
+            before = self._by_mark.get(mark)
+            if before is not None:
+                bound = max(bound, before.stamp or before.proposal or LOWEST)
+        return bound
+
+    def _note_alike(self, entry: Entry) -> None:
+        """Predecessors with the same destinations that may get their stamp after this one is proposed."""
+        by_mark = self._by_mark
+        preds = [m for m in entry.preds if m not in entry.lent] if entry.lent else entry.preds
+        entry.alike = tuple([m for m in preds if m in by_mark and self._alike(by_mark[m], entry)])
+
+    def _without_gone(self, entry: Entry, number: int) -> int:
+        """What the departed have proposed counts as far as the flush brought it. It may have brought the proposal for a
+        predecessor and not that for this one: so this one also goes above predecessors with the same destinations."""
+        number = max(number, entry.heard)
+        for mark in entry.alike:
+            before = self._by_mark.get(mark)
+            stamp = before.stamp if before is not None else self.past.stamp_of(mark)
+            if stamp is not None and stamp >= (number, entry.group):
+                number = stamp.number + 1
+        return number
+
+
+AT_ONCE: Final = 8  # so many start before others have their turn
+WHILE: Final = 128  # steps after which twice as many do
+MOST: Final = 8  # times as many, by that alone
+
+
+class Late:
+    """What was agreed while a replica was closed starts bit by bit when it is opened.
+
+    A replica that has waited for its state for long has much to do at once, and everybody waits for its proposals
+    meanwhile. What comes later is not delayed by that, unless it conflicts with what waits, or follows it: then it
+    starts bit by bit as well. Sessions follow themselves, so else all that came meanwhile would start with the last of
+    what had waited. If much has waited, larger bits are taken after a while: what comes meanwhile waits, too. And that
+    it comes to an end even if as much comes as starts: the more has started, the more may start at once.
+    """
+
+    __slots__ = ("_behind", "_more", "_room", "_shut", "_size", "_started", "_steps")
+
+    def __init__(self) -> None:
+        self._shut: deque[Entry] = deque()  # what would have started
+        self._behind: set[GroupId] = set()  # what was agreed while it was closed, and what waits for that
+        self._room = 0  # so many of these may start
+        self._size = 0  # so many were agreed while it was closed
+        self._started = 0  # so many have started since
+        self._steps = 0
+        self._more = 1  # times as many as usual may start at once
+
+    def keeps(self, entry: Entry, closed: bool) -> bool:
+        """It may start, but not now."""
+        late = entry.group in self._behind
+        if closed or (late and not self._room):
+            self._shut.append(entry)
+            return True
+        if late:
+            self._room -= 1
+            self._started += 1
+            self._behind.remove(entry.group)
+        return False
+
+    def waits(self, entry: Entry) -> None:
+        """For another one. When that is over much else may start, too, if the replica catches up."""
+        if self._behind:
+            self._behind.add(entry.group)
+
+    def open(self, entries: Iterable[Entry]) -> list[Entry]:
+        """The replica is not closed any more: what to look at."""
+        self._behind = {e.group for e in entries if e.safe and not e.started}
+        self._size, self._started, self._steps, self._more = len(self._behind), 0, 0, 1
+        return self.some()
+
+    def some(self) -> list[Entry]:
+        """What to look at now. Not all that is kept: most of it would only be kept again, and be looked at n times."""
+        self._steps += 1
+        if self._steps % WHILE == 0 and self._more < MOST:
+            self._more *= 2
+        while self._started > 2 * self._more * self._size:
+            self._more *= 2
+        self._room = AT_ONCE * self._more
+        return [self._shut.popleft() for _ in range(min(self._room, len(self._shut)))]
+
+    @property
+    def behind(self) -> bool:
+        return bool(self._behind)
+
+    def is_behind(self) -> bool:
+        """Is something kept that the next look may start?"""
+        if not self._shut:
+            self._behind.clear()
+        return bool(self._shut)
+
+
+class Absence:
+    """A replica's queue when destinations depart (protocol.md §5.3, §10.5): who is not waited for, and what is void.
+
+    A request whose destination departs is agreed without it, and equally at all survivors: a proposal of the departed
+    one counts iff it is in the union of the flush. What a departed origin sent and the union does not bring is void:
+    neither it nor its announcement delays anybody.
+    """
+
+    __slots__ = ("_brought", "_lives")
+
+    def __init__(self, lives: Lives | None) -> None:
+        self._lives = lives
+        self._brought: dict[GroupId, dict[Replica, int]] = {}  # proposals of the departed
+
+    def base(self, origin: Node, at: Replica) -> int:
+        return self._lives.base(origin, at) if self._lives is not None else 0
+
+    def enter(self, entry: Entry, version: int) -> None:
+        """A request becomes known here. What was sent in the current view has no departed destination."""
+        entry.version = version
+        if self._lives is not None and version != self._lives.view.version:
+            self._miss(entry, [d for d in entry.dests if self._lives.gone(d, version)])
+
+    def _miss(self, entry: Entry, gone: list[Replica]) -> None:
+        said = self._brought.get(entry.group, {})
+        for at in gone:
+            if entry.proposals is not None:
+                entry.proposals.pop(at, None)
+            if entry.known is not None:
+                entry.known.discard(at)
+            entry.heard = max(entry.heard, said.get(at, 0))
+        entry.gone = (*entry.gone, *gone)
+        entry.wanted -= len(gone)
+
+    def depart(self, order: "Order", left: Collection[Node], union: Union, alive: Collection[GroupId]) -> list[Entry]:
+        """The lives of these nodes have ended. Returns what is void of what they sent."""
+        for group, said in union.items():
+            self._brought.setdefault(group, {}).update(said)
+        void = []
+        for entry in tuple(order.entries.values()):
+            gone = [d for d in entry.dests if node_of(d) in left and d not in entry.gone]
+            if gone:
+                self._miss(entry, gone)
+            if node_of(entry.group.replica) in left and entry.group not in alive and not entry.started:
+                void.append(entry)
+        return void
+
+    def forget(self, known: Collection[GroupId]) -> None:
+        """No request of an earlier view can come any more: only what is known here still matters."""
+        self._brought = {g: said for g, said in self._brought.items() if g in known}

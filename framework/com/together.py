@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from framework.com import made
-from framework.com.caller import Call, Caller, ClientSession
+from framework.com.caller import Call, Caller, ClientSession, sent
 from framework.com.context import Context
 from framework.com.convoy import pack_args, rides_of
 from framework.com.events import Accepted, Received, Submit, Together
 from framework.com.messages import Request, Response, Rider, WireContext
 from framework.com.present import present
-from framework.com.sent import sent
 from framework.errors import Unavailable
 from framework.footprint import INTENDS_READ, INTENDS_WRITE, READ, WRITE, Footprint, Mode
 from framework.ids import Invocation, ObjectName, Sid, node_of

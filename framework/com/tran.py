@@ -16,33 +16,31 @@ of the root have departed, who finds a deadlock. So nobody waits for a coordinat
 A callee that fails, and whose caller goes on, is undone alone: its instance sends ABORT in its own name, for what it
 called itself. What was undone stays in its slots until the end, so that all replicas let the same requests be passed.
 
-What is delivered to tran and what is delivered to objects on the same node has an order, too: framework.com.gates.
+What is delivered to tran and what is delivered to objects on the same node has an order, too: see ``Gates``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from framework.com.caller import Call, Caller
-from framework.com.deadlock import Deadlock
-from framework.com.deciding import Deciding
-from framework.com.events import Begin, Completed, Decide, Out, Received, Settle, Stop, Submit
+from framework.com.caller import Call, Caller, Instance
+from framework.com.deadlock import Deadlock, Stuck
+from framework.com.entry import Entry
+from framework.com.events import Begin, Completed, Decide, Out, Outgoing, Received, Settle, Stop, Submit
 from framework.com.events import Response as Answer
-from framework.com.gates import Gates
 from framework.com.host import Host
-from framework.com.instance import Instance
 from framework.com.lasting import Lasting
-from framework.com.messages import Request
-from framework.com.outcome import Outcome, whole
+from framework.com.messages import Mark, Request, WireContext
+from framework.com.order import Order
+from framework.com.outcome import DECIDES, Outcome, vote_of, whole
+from framework.com.present import present
 from framework.com.receipt import DREC
-from framework.com.stuck import Stuck
 from framework.com.telling import Prepared
-from framework.com.tran_known import known
-from framework.com.view import ABORT, COMMIT
-from framework.com.votes import Votes
-from framework.errors import BadRequest
-from framework.ids import TRAN, Invocation, Replica, Sid, replica
+from framework.com.view import ABORT, COMMIT, VOTE
+from framework.errors import BadRequest, Unavailable
+from framework.footprint import WRITE, Footprint
+from framework.ids import TRAN, Invocation, ObjectName, Replica, Sid, replica
 
 if TYPE_CHECKING:
     from framework.com.core import Com
@@ -317,7 +315,7 @@ class Trans:
             self.apply(name, Outcome(True), all_of_them)
 
     def apply(self, name: Invocation, outcome: Outcome, by: Sequence[Request] = ()) -> None:
-        """To all that this node has of it, where it is not late (framework.com.gates). ``by``: what has decided it."""
+        """To all that this node has of it, where it is not late (see ``Gates``). ``by``: what has decided it."""
         self.outcomes[name] = outcome
         for request in by if outcome.commit else ():
             self.gates.delay(name, request)
@@ -395,3 +393,161 @@ class Trans:
                     host.order.drop(entry)
             if lost:
                 host.flush()
+
+
+Release = Callable[[Replica, Invocation], None]
+
+
+class Gates:
+    """Order between the replicas of one node: what is delivered to tran, and what is delivered to objects.
+
+    A request waits for the outcomes that its sender knew of: its context names requests to tran of this node. And a
+    commit is *late* for a replica where a part that it names has not started: there held work stays held until it has.
+    Only there: that replica may be waiting for a state, from a node where something is held for the same transaction,
+    and that node for another state from here (protocol.md §7.4).
+    """
+
+    def __init__(self, com: "Com", is_lost: Callable[[Invocation, Invocation], bool], release: Release) -> None:
+        self._com = com
+        self._at = replica(TRAN, com.node)
+        self._is_lost = is_lost  # is this part of a transaction undone?
+        self._release = release  # a commit is late no more
+        self.gated: list[tuple[Order, Entry]] = []  # these wait for another replica of this node
+        self.late: dict[tuple[Replica, Invocation], tuple[Mark, ...]] = {}  # and committed transactions for these
+        self._looking = False
+
+    def beyond(self, host: Host, request: Request) -> WireContext:
+        if host.name == TRAN or not request.chain:
+            return ()
+        return tuple([c for c in request.context if c[0] == self._at])
+
+    def gate(self, order: Order, entry: Entry) -> bool:
+        if all(self._is_heard(at, mark) for at, marks in entry.beyond for mark in marks):
+            entry.beyond = ()
+            return False
+        self.gated.append((order, entry))
+        return True
+
+    def _is_heard(self, at: Replica, mark: Mark) -> bool:
+        return self._com.hosts[at].order.past.is_delivered(mark)
+
+    def delay(self, name: Invocation, request: Request) -> None:
+        """This transaction is committed. Keep its work where a part that the outcome names has not been performed."""
+        for at, marks in request.did:
+            if at in self._com.hosts and not self._has_all(at, marks):
+                self.late[at, name] = tuple(dict.fromkeys((*self.late.get((at, name), ()), *marks)))
+
+    def _has_all(self, at: Replica, marks: tuple[Mark, ...]) -> bool:
+        order = self._com.hosts[at].order
+        return all(order.has_performed(mark) or self._is_over(order, mark) for mark in marks)
+
+    def _is_over(self, order: Order, mark: Mark) -> bool:
+        """It was given up: it will not be performed, whenever it comes."""
+        entry = order.known(mark)
+        if entry is None or entry.tran is None or entry.invocation is None:
+            return False
+        return self._is_lost(entry.invocation, entry.tran)
+
+    def look(self) -> None:
+        """Something has moved on this node."""
+        if self._looking:
+            return
+        self._looking = True
+        before = -1
+        while (waiting := len(self.gated) + len(self.late)) and waiting != before:
+            before, gated = waiting, self.gated
+            self.gated = []
+            for order, entry in gated:
+                order.look(entry)
+                if order.out:
+                    self._com.hosts[order.replica].flush()
+            for (at, name), marks in tuple(self.late.items()):
+                if self._has_all(at, marks):
+                    del self.late[at, name]
+                    self._release(at, name)
+        self._looking = False
+
+
+class Deciding:
+    """How an outcome, or a vote, is sent to all replicas of ``tran``."""
+
+    def __init__(self, com: "Com") -> None:
+        self._com = com
+        self._late: list[tuple[Caller, Invocation, str, str]] = []  # to be sent as soon as there is a tran
+
+    def send(self, caller: Caller, name: Invocation, word: str, what: str) -> None:
+        """In the name of a transaction, or of a part of one, to which ``caller`` need not belong."""
+        submit = Submit(caller.client or caller.sid, DECIDES, "oneway", "mcast", (self.part(name, word, what),))
+        try:
+            submit = present(self._com, submit)
+        except Unavailable:  # a group has been formed, and no tran has its state yet
+            self._late.append((caller, name, word, what))
+            return
+        own = caller.invocation
+        caller.invocation = name if word != VOTE else Invocation(name.client, (*name.path, DECIDES))
+        self._com.calls.send(caller, submit)
+        caller.invocation = own  # what it sends next comes after this
+
+    def part(self, name: Invocation, word: str, what: str) -> Outgoing:
+        """Votes of parts meet with outcomes of the whole."""
+        key = name.ancestor(len(name.path) - 1) if word == VOTE else name
+        footprint = Footprint(word, ((str(key), WRITE),))
+        return Outgoing(TRAN, footprint, what.encode(), self._com.directory.find(TRAN).replicas)
+
+    def tick(self) -> None:
+        late, self._late = self._late, []
+        for one in late:
+            self.send(*one)
+
+
+class Votes:
+    """Distributed control: the parts of a transaction decide, without their root (P1 §2.4).
+
+    Such a transaction is one pcast of a client, which says how many parts there are. A part that has ended well tells
+    all replicas of tran so: its *vote*. When all votes are delivered the transaction is committed. A vote conflicts
+    with commit and abort of the same transaction, so these have one order at all replicas of tran: everywhere the last
+    vote comes before the first abort, or nowhere. Anybody may abort, as ever; a part that fails does.
+
+    The root hears of the outcome as everybody else. That is one message delay less than if it waited for the responses
+    and then decided; but each replica of each part sends to all nodes, not the root alone.
+    """
+
+    def __init__(self, voters: Collection[ObjectName]) -> None:
+        self._voters = voters
+        self.here: set[Invocation] = set()  # transactions of clients whose home this is that are decided by votes
+        self._cast: dict[Invocation, dict[Invocation, Request | None]] = {}  # by transaction and part
+
+    def check(self, event: Submit, name: Invocation | None, has_calls: bool) -> None:
+        """Refuse a further call of a transaction whose parts decide: nobody would ask it. ``name``: a client's."""
+        if event.votes and (not event.tran or event.kind == "oneway"):
+            raise BadRequest("distributed control is for a call that is the whole of a client's transaction")
+        silent = [p.object for p in event.parts if p.object not in self._voters] if event.votes else ()
+        if silent:
+            raise BadRequest(f"{silent[0]} takes no part in transactions, so it has no vote: leave control= out")
+        if not event.tran or name is None:
+            return
+        if name in self.here or (event.votes and has_calls):
+            raise BadRequest(f"{name} is decided by its parts: it cannot have another call")
+
+    def cast(self, part: Invocation, wanted: int, request: Request | None) -> list[Request] | None:
+        """A vote is delivered. If it is the last one: all of them, as far as they came here."""
+        votes = self._cast.setdefault(part.ancestor(len(part.path) - 1), {})
+        votes.setdefault(part, request)
+        return [r for r in votes.values() if r is not None] if len(votes) == wanted else None
+
+    def forget(self, name: Invocation) -> list[Invocation]:
+        """Nobody remembers this transaction any more. The calls that were its votes."""
+        self.here.discard(name)
+        return [vote_of(p) for p in self._cast.pop(name, ())]
+
+
+def known(trans: "Trans") -> dict[Invocation, str]:
+    """Return the transactions that are not over and have something here, and how far each is: a client's is open until
+    it says commit; a root runs, or has ended and is being decided; others have parts here."""
+    instances = trans.com.instances.values()
+    parts = [i.entry.tran for i in instances]
+    found = dict.fromkeys([*trans.held, *[n for n in parts if n is not None]], "has parts here")
+    found |= {i.invocation: "runs" for i in instances if i.dependents and i.entry.tran is None}
+    found |= dict.fromkeys(trans.open, "open")
+    found |= dict.fromkeys([*trans.roots, *trans.ends], "is being decided")
+    return {name: how for name, how in found.items() if name not in trans.outcomes}

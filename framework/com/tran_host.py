@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from framework.com.caller import Instance
 from framework.com.entry import Entry
 from framework.com.event import Decided
 from framework.com.events import Completed
 from framework.com.host import Host
-from framework.com.instance import Instance
 from framework.com.outcome import DECIDES, decided, read, whole
 from framework.com.view import COMMIT, VOTE, Placement
 from framework.ids import Invocation, Replica

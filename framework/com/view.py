@@ -23,7 +23,7 @@ from framework.ids import TRAN, Node, ObjectName, Replica, check_name, node_of, 
 
 COMMIT: Final = "commit"  # methods of tran
 ABORT: Final = "abort"
-VOTE: Final = "vote"  # of a part (framework.com.votes)
+VOTE: Final = "vote"  # of a part (framework.com.tran)
 
 
 class View(msgspec.Struct, frozen=True, array_like=True):

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from framework.com.caller import Instance
 from framework.com.core import Com
 from framework.com.events import Received
-from framework.com.instance import Instance
 from framework.errors import BadMessage
 from framework.ids import Invocation, Node, Sid, node_of, object_of
 from framework.net.peers import NotReached, Peers

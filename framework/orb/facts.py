@@ -7,12 +7,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from framework.com.caller import Call
+from framework.com.caller import Call, Instance
 from framework.com.convoy import calls_of
 from framework.com.core import Com
 from framework.com.entry import Entry
 from framework.com.host import Host
-from framework.com.instance import Instance
 from framework.com.messages import Mark
 from framework.com.receipt import Receipt
 from framework.ids import GroupId, Invocation, Node, Replica, Sid, node_of, object_of

@@ -10,9 +10,9 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from framework.com.caller import Instance
 from framework.com.convoy import told
 from framework.com.events import Completed
-from framework.com.instance import Instance
 from framework.com.telling import Ended
 from framework.com.view import Holding
 from framework.ids import Replica

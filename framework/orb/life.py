@@ -61,7 +61,7 @@ log = logging.getLogger(__name__)
 
 TICK = 0.02  # seconds
 LITTLE = 64 << 20  # bytes: a disk with less room may be why a store does not work
-SHORT_TICK = 0.006  # while what has waited for a state starts bit by bit (framework.com.late)
+SHORT_TICK = 0.006  # while what has waited for a state starts bit by bit (framework.com.order)
 
 
 class Life:

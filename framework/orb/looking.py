@@ -19,7 +19,7 @@ from framework.com.core import Com
 from framework.com.entry import Entry
 from framework.com.host import Host
 from framework.com.link import Link
-from framework.com.tran_known import known
+from framework.com.tran import known
 from framework.declare import Declaration, Method
 from framework.declare.signature import Parameter
 from framework.ids import Node as NodeName

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import combinations_with_replacement
 from random import Random
 
+from framework.com.caller import Instance
 from framework.com.core import Com
 from framework.com.entry import Entry
 from framework.com.events import (
@@ -24,7 +25,6 @@ from framework.com.events import (
     Writable,
 )
 from framework.com.host import Host
-from framework.com.instance import Instance
 from framework.com.limits import Limits
 from framework.com.link import Timing
 from framework.com.messages import Dest, Part, Request, Response

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framework.com import marks as marks_module
+from framework.com import link as marks_module
 from framework.com.caller import Call
 from framework.com.context import Context, Known
-from framework.com.marks import Marks
+from framework.com.link import Marks
 from framework.com.messages import Dest, Mark, Response
 from framework.com.ranges import Ranges, as_ranges
 from framework.com.receipt import CREC, DREC, SREC, Receipt, check, complete, majority, quorum, srec

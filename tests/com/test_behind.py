@@ -8,8 +8,8 @@ import random
 
 import pytest
 
-from framework.com.crowd import PATIENCE
-from framework.com.kept import MARK
+from framework.com.core import PATIENCE
+from framework.com.host import MARK
 from framework.com.limits import Limits
 from framework.com.messages import Request, Response
 from framework.com.receipt import quorum

@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
-from framework.com import core, host, marks, past
+from framework.com import core, host, link, past
 from framework.com.core import Com
 from framework.com.epoch import Epoch
-from framework.com.kept import weight
+from framework.com.host import weight
 from framework.com.limits import Limits
 from framework.com.link import Timing
 from framework.com.replies import Replies
@@ -38,7 +38,7 @@ def fold(patch: Patch) -> None:
 
 def log(patch: Patch) -> None:
     """Delivered marks: nearly always the whole state instead of the difference."""
-    patch.setattr(marks, "BOUND", 3)
+    patch.setattr(link, "BOUND", 3)
 
 
 def window(patch: Patch) -> None:
@@ -145,7 +145,7 @@ def test_a_peer_that_missed_the_log_is_told_everything(monkeypatch: Patch) -> No
     client = s.client("T", "k")
     for _ in range(20):
         client.oneway("f.x@i")
-    assert len(s.com("i").marks._log) <= marks.BOUND
+    assert len(s.com("i").marks._log) <= link.BOUND
     s.settle()
     s.tick(s.timing.delta)
     for node in ("j", "k"):

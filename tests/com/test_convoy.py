@@ -462,7 +462,7 @@ def test_deadlines_come_one_after_the_other() -> None:
 
 
 def test_who_cancels_hears_no_more_and_the_others_do() -> None:
-    """Several replicas perform it, so it is carried through (framework.com.cancel)."""
+    """Several replicas perform it, so it is carried through (framework.com.caller)."""
     s = Cars()
     s.leave(s.call("ann", "f.w(a)", deadline=5.0), s.call("bob", "f.w(b)"))
     s.do("n1", Cancel("ann", 1))

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framework.com.deadlines import Deadlines
+from framework.com.calls import Deadlines
 from framework.ids import GroupId, Replica
 from tests.tiers import examples
 

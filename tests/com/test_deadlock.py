@@ -8,7 +8,7 @@ from framework.com.deadlock import Deadlock, find, leading, settled
 from framework.com.entry import Entry
 from framework.com.events import Begin, Decide
 from framework.com.messages import Edge, Turns
-from framework.com.reason import Reason, conflict
+from framework.com.order import Reason, conflict
 from framework.com.receipt import CREC, SREC, majority
 from framework.footprint import Footprint
 from framework.ids import GroupId, Invocation, Node, Replica, Stamp

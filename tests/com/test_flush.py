@@ -7,13 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from framework.com import flush
-from framework.com.absence import Absence
 from framework.com.core import Com
 from framework.com.entry import Entry
 from framework.com.events import Deliver
 from framework.com.lives import Lives, first_of
 from framework.com.messages import Part, Request
-from framework.com.order import Order
+from framework.com.order import Absence, Order
 from framework.com.view import View
 from framework.com.words import Decision, Placed, Report
 from framework.footprint import Footprint, Relation

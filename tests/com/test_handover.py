@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from framework.com import late
+from framework.com import order
 from framework.com.events import Deliver, Evict, Give, Snapshot, Take
 from framework.com.messages import Frame
 from framework.com.receipt import CREC, SREC
@@ -316,7 +316,7 @@ def test_nothing_starts_without_a_state() -> None:
 
 def test_who_has_waited_for_long_catches_up_bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others wait for its proposals: it does not start all at once. What conflicts keeps its order."""
-    monkeypatch.setattr(late, "AT_ONCE", 3)
+    monkeypatch.setattr(order, "AT_ONCE", 3)
     s = GroupStage("n1 n2 n3 n4", "n1 n2 n3")
     s.object("f", "n1 n2 n3 n4", "v/w w/w", at_once=True)
     s.carry_state = False
@@ -340,7 +340,7 @@ def test_who_has_waited_for_long_catches_up_bit_by_bit(monkeypatch: pytest.Monke
 
 def test_so_does_what_came_meanwhile_and_follows_that(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else all of it would start in one step, with the last that it waits for."""
-    monkeypatch.setattr(late, "AT_ONCE", 3)
+    monkeypatch.setattr(order, "AT_ONCE", 3)
     s = GroupStage("n1 n2 n3 n4", "n1 n2 n3")
     s.object("f", "n1 n2 n3 n4", "v/w w/w", at_once=True)
     s.carry_state = False
@@ -364,7 +364,7 @@ def test_so_does_what_came_meanwhile_and_follows_that(monkeypatch: pytest.Monkey
 
 
 def test_it_catches_up_also_if_more_comes_than_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(late, "AT_ONCE", 1)
+    monkeypatch.setattr(order, "AT_ONCE", 1)
     s = GroupStage("n1 n2 n3 n4", "n1 n2 n3")
     s.object("f", "n1 n2 n3 n4", "v/w w/w", at_once=True)
     s.carry_state = False

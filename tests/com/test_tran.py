@@ -6,7 +6,7 @@ import pytest
 from framework.com.core import Com
 from framework.com.events import Begin, Tick, Veto
 from framework.com.messages import Ancestor, Dest, Frame, Part, Request
-from framework.com.tran_known import known
+from framework.com.tran import known
 from framework.com.view import Directory, Placement, View, tran
 from framework.errors import BadMessage, BadRequest, Unavailable
 from framework.footprint import Footprint, Relation
@@ -27,7 +27,7 @@ def test_an_outcome_that_finds_no_tran_with_a_state_is_sent_when_there_is_one(co
 
     com.step(Begin("c", 1, 5.0), 0.0)
     with monkeypatch.context() as patch:
-        patch.setattr("framework.com.deciding.present", nobody)
+        patch.setattr("framework.com.tran.present", nobody)
         com.step(Veto(NAME, "enough"), 1.0)
         com.step(Tick(), 2.0)
     assert NAME not in com.trans.outcomes

@@ -7,7 +7,7 @@ import msgspec
 from framework.com import flush
 from framework.com.entry import Entry
 from framework.com.handover import Handover
-from framework.com.kept import Kept
+from framework.com.host import Kept
 from framework.com.member import Membership
 from framework.com.view import View
 

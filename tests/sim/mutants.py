@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from framework.com import cancel as cancels
+from framework.com import caller as cancels
 from framework.com import receipt as receipts
 from framework.com.ahead import Ahead
 from framework.com.answers import Answers

@@ -2,7 +2,7 @@
 
 import pytest
 
-from framework.com import late
+from framework.com import order
 from framework.com.order import Order
 from framework.sim.run import Options, run
 from framework.sim.world import Faults
@@ -127,7 +127,7 @@ def test_worlds_whose_group_changes(seeds: range) -> None:
 
 def test_who_catches_up_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Much waits in no world here for the state of a joiner; but it is to start bit by bit, and in the order."""
-    monkeypatch.setattr(late, "AT_ONCE", 1)
+    monkeypatch.setattr(order, "AT_ONCE", 1)
     behind, catch_up = 0, Order.catch_up
 
     def counted(self: Order) -> None:

@@ -4,16 +4,15 @@ from typing import Any
 
 from framework.com import ahead
 from framework.com.ahead import Ahead
-from framework.com.before import Before
 from framework.com.caller import ClientSession
 from framework.com.calls import Calls
 from framework.com.event import Resolved
 from framework.com.host import Host
 from framework.com.lasting import Lasting
+from framework.com.order import Order
 from framework.com.outcome import Outcome
-from framework.com.tran import Trans
+from framework.com.tran import Trans, Votes
 from framework.com.view import VOTE, Directory
-from framework.com.votes import Votes
 from framework.ids import TRAN
 
 from .mutants import Mutant
@@ -51,7 +50,7 @@ def _nothing(*_: Any) -> tuple[()]:
     return ()
 
 
-def _passes_predecessors(self: Before, entry: Any, real: Any = Before._undelivered) -> Any:
+def _passes_predecessors(self: Order, entry: Any, real: Any = Order._undelivered) -> Any:
     return None if any(a.held for a in self.ahead.inside(entry)) else real(self, entry)
 
 
@@ -106,7 +105,7 @@ LASTING_MUTANTS: dict[str, Mutant] = {
 #: Rules of order in transactions, and the conversation of tests/com/test_tran_order.py that shows each of them.
 ORDER_MUTANTS: dict[str, tuple[Mutant, str]] = {
     "a part that joins held work passes its predecessors": (
-        (Before, "_undelivered", _passes_predecessors),
+        (Order, "_undelivered", _passes_predecessors),
         "a_part_does_not_pass_its_predecessor",
     ),
     "a part passes those that wait at one replica": (

@@ -53,7 +53,7 @@ from framework.com.link import Timing
 from framework.com.messages import Transmission
 from framework.com.outsider import Admitted, Outsider
 from framework.com.receipt import Receipt
-from framework.com.tran_known import known
+from framework.com.tran import known
 from framework.com.view import NOBODY, OUTCOMES, Directory
 from framework.errors import BadRequest, Unavailable
 from framework.footprint import Footprint, Relation
