@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
-from framework.com import made
 from framework.com import receipt as receipts
 from framework.com.caller import Call, Caller, ClientSession, Instance, recall, sent
 from framework.com.check import MANY, clock_limit, is_plain
 from framework.com.context import Context
 from framework.com.events import Accepted, Again, Cancel, Collect, Leave, Outgoing, Received, Session, Submit
-from framework.com.messages import Ancestor, Kind, Request, Response, Transmission, WireContext
+from framework.com.events import Response as Answer
+from framework.com.messages import Ancestor, Dest, Kind, Part, Request, Response, Transmission, WireContext
 from framework.com.outcome import DECIDES
 from framework.com.present import present, without_joiners
 from framework.com.telling import Forgotten
@@ -53,7 +53,7 @@ class Calls:
         self._roots = com.directory.roots
         self._waiting: dict[GroupId, tuple[Caller, Call]] = {}  # calls whose responses are wanted
         self._seq: dict[Replica, int] = {}  # requests sent to each replica
-        self._parts = made.Parts()
+        self._parts = _Parts()
         self._deadlines = Deadlines()
         self.backlog = Backlog(com)  # client calls that wait for a peer
         self._asked = Asked(com, self.sessions, self._last)
@@ -135,16 +135,16 @@ class Calls:
             caller.context.merge_wire(session.context)
             com.clock_at_least(session.clock)
         number, sid = com.tick(), caller.sid
-        group = made.group_id(sid[0], sid[1], caller.no)
+        group = GroupId(sid[0], sid[1], caller.no)
         caller.no += 1
         caller.next = max(caller.next, event.call + len(asked)) if not caller.client else 0
         parts = self._parts.of(asked)
-        dests = tuple([made.dest(r, last(r) + 1) for p in asked for r in p[3]])
+        dests = tuple([Dest(r, last(r) + 1) for p in asked for r in p[3]])
         ordered = len(dests) > 1 and com.directory.needs_agreement(dests, parts)
         context = caller.knows(com.known)
         path, chain = self._line(caller, event)
         first, client = (DECIDES if parts[0].object == TRAN else event.call), caller.invocation.client
-        invocations = [made.invocation(client, (*path, first + j)) for j in range(len(parts))]
+        invocations = [Invocation(client, (*path, first + j)) for j in range(len(parts))]
         name = invocations[0].ancestor(chain[0].length) if chain and chain[0].object in self._roots else None
         did = self._did(caller) if parts[0].object == TRAN else ()
         copies, done, i = caller.copies, min(event.done, event.tran) if event.tran else event.done, 0
@@ -164,7 +164,6 @@ class Calls:
                     parts,
                     number,
                     ordered,
-                    caller.cid,
                     context,
                     chain,
                     copies,
@@ -456,7 +455,7 @@ class Calls:
         if not complete and call.tran is not None:
             why = f"its call {call.number} was not answered in time, or by too few"
             self._trans.given_up(caller, call, call.tran, why)
-        answers = tuple([made.response(m.replica, m.status, m.body) for m in got])
+        answers = tuple([Answer(m.replica, m.status, m.body) for m in got])
         if isinstance(caller, ClientSession):
             caller.went_on(call.group, "received")
         self.com.tell(Received(caller.sid, caller.client, call.number, call.group, receipt, answers, complete))
@@ -734,3 +733,19 @@ class Repeats:
         out = Outgoing(name, part.footprint, old.args, com.directory.find(name).replicas)
         submit = Submit(AGAIN, path[-1], "oneway", "mcast", (out,))
         com.calls.send(self._caller, present(com, submit))
+
+
+class _Parts:
+    """Parts of message groups. That of a transmission to one object is mostly the same as the last time."""
+
+    def __init__(self) -> None:
+        self._last: dict[ObjectName, tuple[Part, ...]] = {}
+
+    def of(self, asked: tuple[Outgoing, ...]) -> tuple[Part, ...]:
+        if len(asked) > 1:
+            return tuple([Part(p[0], p[1]) for p in asked])
+        name, footprint = asked[0][0], asked[0][1]
+        last = self._last.get(name)
+        if last is None or last[0][1] is not footprint:
+            last = self._last[name] = (Part(name, footprint),)
+        return last

@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from framework.com import made
 from framework.com.caller import Instance
 from framework.com.entry import Entry, way
 from framework.com.events import Completed, Ride
@@ -169,7 +168,7 @@ def _result(reply: Reply | None) -> tuple[str, bytes]:
 
 def _rides(instance: Instance, event: Completed) -> list[Ride | None]:
     """Of each that was not skipped, also if a driver could perform none of them."""
-    failed = made.ride(event.ok, event.body, False)
+    failed = Ride(event.ok, event.body, False)
     said = event.rides if len(event.rides) == len(instance.rides) else [failed] * len(instance.rides)
     return [None if reply is None else ride or failed for reply, ride in zip(instance.rides, said, strict=True)]
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from framework.com import convoy, made
+from framework.com import convoy
 from framework.com import order as orders
 from framework.com.answers import Answers
 from framework.com.caller import Instance, may_stop, recall
 from framework.com.context import Known
 from framework.com.convoy import calls_of
 from framework.com.entry import Entry, way
-from framework.com.epoch import Epoch
+from framework.com.epoch import Agreed, Epoch
 from framework.com.events import Completed, Deliver, Stop, Wake
 from framework.com.lives import Lives
 from framework.com.messages import Announce, Dest, Mark, Proposal, Request, Response, WireContext
@@ -199,7 +199,7 @@ class Host:
         request = entry.request
         assert request is not None and entry.stamp is not None
         self.com.clock_at_least(entry.stamp.number)
-        sid = made.sid(self.com.tick(), self.replica)
+        sid = Sid(self.com.tick(), self.replica)
         cid = self.epoch.enter(sid, entry.places, entry.meets, self.order.ahead.joins(entry))
         reply = Reply(1) if request.riders else self.replies.start(request)  # of a convoy each call has its own
         instance = Instance(sid, cid, entry, reply, self.epoch.base_wire, self._siblings(entry, request))
@@ -356,7 +356,7 @@ class Host:
                 marks = tuple([s for s in marks if object_of(s[0]) == self.name])
             where = [at for at, _ in marks]
             brought = tuple([c for c in request.context if c[0] in where])
-            agreed = made.agreed(places, instance.entry.meets, instance.entry.stamp, marks, brought)
+            agreed = Agreed(places, instance.entry.meets, instance.entry.stamp, marks, brought)
         contexts = (instance.leaves(self.com.known),) if instance.acted else instance.brought(request)
         self.epoch.commit(places, contexts, agreed)
 

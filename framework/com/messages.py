@@ -10,7 +10,7 @@ import msgspec
 
 from framework.errors import BadMessage
 from framework.footprint import Footprint
-from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid
+from framework.ids import GroupId, Invocation, Node, ObjectName, Replica
 
 Kind = Literal["sync", "async", "oneway"]
 Transmission = Literal["ucast", "mcast", "pcast"]
@@ -66,7 +66,6 @@ class Request(Message, tag=1, frozen=True):
     parts: tuple[Part, ...]
     number: int  # the origin stamp is (number, group)
     ordered: bool  # needs agreement; judged once, by the origin
-    cid: Sid  # compatibility identifier of the sender instance
     context: WireContext
     chain: tuple[Ancestor, ...]
     copies: int  # how many replicas of the caller make this same call

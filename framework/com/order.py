@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, Literal, NamedTuple
 
-from framework.com import convoy, made
+from framework.com import convoy
 from framework.com.ahead import Ahead
 from framework.com.convoy import calls_of
 from framework.com.entry import LOWEST, Entry, lead, line_of, part_of
@@ -137,7 +137,7 @@ class Order:
         if not (performed or beyond) and (at_once := self._at_once(request, part.footprint, mark, preds)) is not None:
             self._direct(at_once)
             return at_once
-        first = made.stamp(request.number, request.group)
+        first = Stamp(request.number, request.group)
         entry = self.announce(request.group, first, part.footprint, request.dests, request.view)
         entry.request = request
         entry.invocation = request.invocation
@@ -179,7 +179,7 @@ class Order:
             return None
         past = self.past
         group = request.group
-        entry = Entry(group, made.stamp(request.number, group), footprint, request.dests)
+        entry = Entry(group, Stamp(request.number, group), footprint, request.dests)
         for before in preds:
             # if it is void, what it stood for comes first (protocol.md §10.5)
             if not past.is_delivered(before) or past.instead(before):
@@ -187,7 +187,7 @@ class Order:
             entry.floor = max(entry.floor, past.stamp_of(before))
         entry.places, entry.meets = self.relation.slots(footprint)
         bound = max(past.highest_conflicting(entry), entry.floor) if entry.meets else entry.floor
-        entry.stamp = entry.proposal = entry.first if bound < entry.first else made.stamp(bound.number + 1, group)
+        entry.stamp = entry.proposal = entry.first if bound < entry.first else Stamp(bound.number + 1, group)
         if entry.meets and self.ahead.blocker(entry) is not None:
             return None
         entry.request, entry.invocation, entry.mark = request, request.invocation, mark
@@ -348,7 +348,7 @@ class Order:
         if self._unordered(entry) is not None:
             return False
         bound = self._bound(entry)
-        entry.proposal = entry.first if bound < entry.first else made.stamp(bound.number + 1, entry.group)
+        entry.proposal = entry.first if bound < entry.first else Stamp(bound.number + 1, entry.group)
         self.past.promise(entry, entry.proposal)
         if entry.ordered:
             if entry.proposals is None:
@@ -383,7 +383,7 @@ class Order:
     def _fix(self, entry: Entry) -> None:
         assert entry.proposals is not None
         number = max(entry.proposals.values())
-        entry.stamp = made.stamp(self._without_gone(entry, number) if entry.gone else number, entry.group)
+        entry.stamp = Stamp(self._without_gone(entry, number) if entry.gone else number, entry.group)
         if entry.stamp == entry.first:  # no proposal is below the origin stamp, so all of them equal it
             self._secure(entry, True)
         else:

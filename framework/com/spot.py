@@ -7,14 +7,13 @@ performs the method; then ``did`` takes note of it. Nothing may come in between;
 feeds ``Submit`` instead: nothing has changed.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from framework.com import made
 from framework.com.caller import ClientSession
 from framework.com.check import MANY, is_plain
 from framework.com.events import Accepted, AnyEffect, Deliver, Received, Response
 from framework.com.host import Host
-from framework.com.messages import Kind, Mark, Request
+from framework.com.messages import Dest, Kind, Mark, Part, Request
 from framework.com.receipt import SREC
 from framework.com.telling import Agreed, Ended, Landed, Sent
 from framework.footprint import Footprint
@@ -24,71 +23,39 @@ if TYPE_CHECKING:
     from framework.com.core import Com
 
 
-class Spotted:
+class Spotted(NamedTuple):
     """A call that was performed on the spot: its request is made when somebody asks for it."""
 
-    __slots__ = (
-        "_at",
-        "_caller_cid",
-        "_done",
-        "_footprint",
-        "_group",
-        "_kind",
-        "_number",
-        "_seq",
-        "_view",
-        "cid",
-        "invocation",
-        "sid",
-    )
-
-    def __init__(
-        self,
-        view: int,
-        sid: Sid,
-        cid: Sid,
-        group: GroupId,
-        invocation: Invocation,
-        kind: Kind,
-        at: Replica,
-        seq: int,
-        footprint: Footprint,
-        number: int,
-        caller_cid: Sid,
-        done: int,
-    ) -> None:
-        self.invocation = invocation
-        self.sid = sid
-        self.cid = cid
-        self._view = view
-        self._group = group
-        self._kind = kind
-        self._at = at
-        self._seq = seq
-        self._footprint = footprint
-        self._number = number
-        self._caller_cid = caller_cid
-        self._done = done
+    view: int
+    sid: Sid
+    cid: Sid
+    group: GroupId
+    invocation: Invocation
+    kind: Kind
+    at: Replica
+    seq: int
+    footprint: Footprint
+    number: int
+    done: int
 
     def request(self, args: bytes) -> Request:
-        at = self._at
-        dests = (made.dest(at, self._seq),)
-        parts = (made.part(object_of(at), self._footprint),)
+        at = self.at
+        dests = (Dest(at, self.seq),)
+        parts = (Part(object_of(at), self.footprint),)
         return Request(
-            self._view,
-            self._group,
+            self.view,
+            self.group,
             self.invocation,
-            self._kind,
+            self.kind,
             at,
             dests,
             parts,
-            self._number,
+            self.number,
             False,
-            self._caller_cid,
             (),
             (),
             1,
-            self._done,
+            self.done,
             args,
         )
 
@@ -138,17 +105,17 @@ class Spot:
         com, order, at, node = self._com, host.order, host.replica, self._node
         places, meets = order.relation.slots(footprint)
         number = com.tick()
-        group = made.group_id(caller.sid[0], caller.sid[1], caller.no)
+        group = GroupId(caller.sid[0], caller.sid[1], caller.no)
         caller.no += 1
         caller.acted = True
         seq = self._calls.number(at)
         mark: Mark = (node, seq)
         host.arrived[node] = seq
-        stamp = made.stamp(number, group)
+        stamp = Stamp(number, group)
         order.past.promise_at(places, stamp)
         order.past.deliver(mark, stamp)
         order.begun += 1
-        sid = made.sid(com.tick(), at)
+        sid = Sid(com.tick(), at)
         cid = host.epoch.enter(sid, places, meets, False)
         base = host.epoch.base_wire
         com.settled(at, mark)
@@ -162,7 +129,7 @@ class Spot:
             if base:
                 caller.context.merge_wire(base)
         self._calls.forget_below(caller, done)
-        return Spotted(com.view, sid, cid, group, invocation, kind, at, seq, footprint, number, caller.cid, done)
+        return Spotted(com.view, sid, cid, group, invocation, kind, at, seq, footprint, number, done)
 
     def told(
         self, caller: ClientSession, host: Host, spotted: Spotted, request: Request, ok: bool, body: bytes

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from framework.com import made
 from framework.com.caller import Call, Caller, ClientSession, sent
 from framework.com.context import Context
 from framework.com.convoy import pack_args, rides_of
 from framework.com.events import Accepted, Received, Submit, Together
-from framework.com.messages import Request, Response, Rider, WireContext
+from framework.com.events import Response as Answer
+from framework.com.messages import Dest, Part, Request, Response, Rider, WireContext
 from framework.com.present import present
 from framework.errors import Unavailable
 from framework.footprint import INTENDS_READ, INTENDS_WRITE, READ, WRITE, Footprint, Mode
-from framework.ids import Invocation, ObjectName, Sid, node_of
+from framework.ids import GroupId, Invocation, ObjectName, Sid, node_of
 
 if TYPE_CHECKING:
     from framework.com.calls import Calls
@@ -203,11 +203,11 @@ class Convoys:
                 return
         sender, part = self._sender(name), first.parts[0]
         footprint = union([s.parts[0].footprint for s in submits])
-        parts = (made.part(part.object, footprint),)
-        dests = tuple([made.dest(at, calls.number(at)) for at in part.replicas])
+        parts = (Part(part.object, footprint),)
+        dests = tuple([Dest(at, calls.number(at)) for at in part.replicas])
         number, sid = com.tick(), sender.sid
-        group = made.group_id(sid[0], sid[1], sender.no)
-        invocation = made.invocation(name, (sender.no,))
+        group = GroupId(sid[0], sid[1], sender.no)
+        invocation = Invocation(name, (sender.no,))
         sender.no += 1
         callers = [calls.session_of(str(s.caller)) for s in submits]
         context = self._context(callers)
@@ -220,13 +220,13 @@ class Convoys:
         riders = call.riders
         wire: list[Rider] = []
         for submit, caller in zip(submits, callers, strict=True):
-            own = Call(submit.call, made.group_id(caller.sid[0], caller.sid[1], caller.no), dests, first.absent)
+            own = Call(submit.call, GroupId(caller.sid[0], caller.sid[1], caller.no), dests, first.absent)
             caller.no += 1
             own.receipt, own.deadline, own.rides = submit.receipt, submit.deadline, True
             own.brief = True
             calls.enter(caller, own)
             riders.append((caller, own))
-            wire.append(made.rider(own.group, made.invocation(caller.client, (submit.call,)), submit.done))
+            wire.append(Rider(own.group, Invocation(caller.client, (submit.call,)), submit.done))
         request = Request(
             com.view,
             group,
@@ -237,7 +237,6 @@ class Convoys:
             parts,
             number,
             ordered,
-            sender.cid,
             context,
             (),
             1,
@@ -305,7 +304,7 @@ class Convoys:
             caller.acted = True
             if merges:
                 caller.received(got)
-            answers = tuple([made.response(at, ride[i][0], ride[i][1]) for at, ride in results])
+            answers = tuple([Answer(at, ride[i][0], ride[i][1]) for at, ride in results])
             if isinstance(caller, ClientSession):
                 caller.went_on(own.group, "received")
             del caller.calls[own.number]

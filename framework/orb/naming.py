@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from framework.com import made
 from framework.com.events import Outgoing, Submit
 from framework.com.receipt import CREC, SREC, Receipt, majority
 from framework.com.view import Placement
@@ -126,7 +125,7 @@ class Naming:
         judges = once and name in self._backed and method.name not in METHODS
         judged = self.judge(name, method, values) if judges else None
         footprint, basis = judged or (method.footprint(values), None)
-        return made.outgoing(name, footprint, encode(Envelope(time, deadline, packed, basis)), to)
+        return Outgoing(name, footprint, encode(Envelope(time, deadline, packed, basis)), to)
 
 
 def _check_places(act: Act, method: Method, to: Sequence[Replica], every: Sequence[Replica]) -> None:

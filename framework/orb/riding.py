@@ -4,7 +4,6 @@ trace. They are short and call nobody; whoever has the turn performs them in one
 import time
 from collections.abc import Sequence
 
-from framework.com import made
 from framework.com.events import Completed, Deliver, Received, Ride
 from framework.declare import Method
 from framework.declare.environment import CURRENT
@@ -75,7 +74,7 @@ class Riding:
 
     def _none(self) -> list[Ride | None]:
         body = failure(stopped(self.method.where))
-        return [None if i in self.effect.skips else made.ride(False, body, False) for i in range(len(self._envelopes))]
+        return [None if i in self.effect.skips else Ride(False, body, False) for i in range(len(self._envelopes))]
 
     def _all(self) -> list[Ride | None]:
         riders, skips, undo = self.effect.request.riders, self.effect.skips, self._undo
@@ -95,13 +94,13 @@ class Riding:
         try:
             values = method.decode(envelope.args)  # a node has read them before
             result = getattr(self.resident.object, method.name)(*values)
-            return made.ride(True, method.pack_result(result), method.returns_value)
+            return Ride(True, method.pack_result(result), method.returns_value)
         except Elsewhere:  # the caller's node repeats it, and has heard by then that it is no short method
             self._short.ok = False
             undo.take_back()
-            return made.ride(False, failure(Outdated(f"{method.where} calls others, and must travel alone")), False)
+            return Ride(False, failure(Outdated(f"{method.where} calls others, and must travel alone")), False)
         except BaseException as error:  # also SystemExit: a method does not end the node
             undo.take_back()
-            return made.ride(False, failure(error, self.resident.takes_part), False)
+            return Ride(False, failure(error, self.resident.takes_part), False)
         finally:
             CURRENT.reset(token)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from framework.com import made
 from framework.com.core import Com
 from framework.com.events import Response
 from framework.com.host import Host
@@ -104,7 +103,7 @@ class Spots:
         except CANNOT_WRITE:
             return None
         check_depth(method.where, ask.args, place.values)
-        invocation = made.invocation(client, (message.number,))
+        invocation = Invocation(client, (message.number,))
         basis: int | None = None
         if place.backed is None:
             footprint = place.bare or method.footprint(place.values)
@@ -137,7 +136,7 @@ class Spots:
             request = spotted.request(encode(envelope))
             for effect in self._spot.told(caller, place.host, spotted, request, ok, body):
                 life.tracing.effect(effect)
-        return made.response(at, "ok" if ok else "error", body) if kind != "oneway" else NOTHING
+        return Response(at, "ok" if ok else "error", body) if kind != "oneway" else NOTHING
 
     def _look_up(self, ask: Ask) -> Place | None:
         """None: its calls always go the usual way."""

@@ -9,7 +9,7 @@ from framework.com.messages import Dest, Mark, Part, Request
 from framework.com.order import START, Order
 from framework.com.past import Past
 from framework.footprint import WRITE, Footprint, Relation
-from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid
+from framework.ids import GroupId, Invocation, Node, ObjectName, Replica
 
 HERE = Replica("f@n1")
 ALL = (HERE, Replica("f@n2"), Replica("f@n3"))
@@ -21,7 +21,7 @@ def request(n: int) -> Request:
     dests = tuple(Dest(r, n) for r in ALL)
     parts = (Part(ObjectName("f"), Footprint("put", ((f"row {n}", WRITE),), False)),)
     group, call = GroupId(n, Replica("tran@n2"), 0), Invocation("c", (n,))
-    return Request(1, group, call, "oneway", HERE, dests, parts, n, True, Sid(1, HERE), (), (), 1, 0, b"")
+    return Request(1, group, call, "oneway", HERE, dests, parts, n, True, (), (), 1, 0, b"")
 
 
 def waiting(count: int, follows: int = MANY) -> Order:

@@ -10,8 +10,7 @@ from framework.com.link import Link, Timing
 from framework.com.messages import AnyMessage, Dest, Frame, Known, Part, Proposals, Request, decode
 from framework.errors import BadMessage
 from framework.footprint import Footprint
-from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid
-from tests.tiers import examples
+from framework.ids import GroupId, Invocation, Node, ObjectName, Replica
 
 A, B = Node("a"), Node("b")
 TIMING = Timing(delta=10.0, ask_after=3.0, resend_after=20.0, window=4, batch=2, burst=3)
@@ -131,7 +130,7 @@ def test_push_says_when_the_driver_must_be_woken() -> None:
 XA, XB, GROUP = Replica("x@a"), Replica("x@b"), GroupId(1, Replica("tran@a"), 7)
 REQUEST = Request(
     1, GROUP, Invocation("ann", (1,)), "async", XB, (Dest(XA, 1), Dest(XB, 1)),
-    (Part(ObjectName("x"), Footprint("w")),), 5, True, Sid(1, XA), (), (), 1, 0, b"",
+    (Part(ObjectName("x"), Footprint("w")),), 5, True, (), (), 1, 0, b"",
 )  # fmt: skip
 
 

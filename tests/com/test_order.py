@@ -14,8 +14,7 @@ from framework.com.entry import Entry
 from framework.com.messages import Ancestor, Dest, Mark, Part, Request
 from framework.com.order import START, Order
 from framework.footprint import READ, WRITE, Footprint, Relation
-from framework.ids import TRAN, GroupId, Invocation, Node, ObjectName, Replica, Sid, Stamp
-from tests.tiers import examples
+from framework.ids import TRAN, GroupId, Invocation, Node, ObjectName, Replica, Stamp
 
 HERE = Replica("f@n1")
 ALL = (HERE, Replica("f@n2"), Replica("f@n3"))
@@ -53,7 +52,7 @@ class Known:
         part = (Part(ObjectName("f"), self.footprint),)
         call, number = Invocation("c", (self.n,)), self.first.number
         return Request(
-            1, self.group, call, "oneway", HERE, dests, part, number, self.ordered, Sid(1, HERE), (), (), 1, 0, b""
+            1, self.group, call, "oneway", HERE, dests, part, number, self.ordered, (), (), 1, 0, b""
         )  # fmt: skip
 
 

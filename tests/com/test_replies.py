@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from framework.com.messages import Request
 from framework.com.replies import Replies
-from framework.ids import GroupId, Invocation, Replica, Sid
-from tests.tiers import examples
+from framework.ids import GroupId, Invocation, Replica
 
 quick = settings(derandomize=True, deadline=None, max_examples=examples(50, 200))
 
@@ -18,7 +17,7 @@ def request(invocation: Invocation, copies: int = 1, done: int = 0) -> Request:
     group = GroupId(1, Replica("tran@n1"), 0)
     target = Replica("f@n1")
     return Request(
-        1, group, invocation, "sync", target, (), (), 1, False, Sid(1, target), (), (), copies, done, b""
+        1, group, invocation, "sync", target, (), (), 1, False, (), (), copies, done, b""
     )  # fmt: skip
 
 

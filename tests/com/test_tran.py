@@ -60,7 +60,7 @@ def vote(**change):
     sid = Sid(4, Replica("o@n2"))
     sent = Request(
         1, GroupId(4, sid.replica, 1), Invocation("c", (1, 2, 0, 0)), "oneway", dests[0].replica, dests, (part,), 5,
-        True, sid, (), (), 1, 0, b"2",
+        True, (), (), 1, 0, b"2",
     )  # fmt: skip
     return Frame(Node("n2"), 1, 1, 0, 0, 6, (msgspec.structs.replace(sent, **change),))
 

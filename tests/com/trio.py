@@ -40,7 +40,7 @@ def request(no: int = 1, **change: Any) -> Request:
     fields: dict[str, Any] = {
         "view": 1, "group": group(no), "invocation": Invocation("bob", (no,)), "kind": "sync", "target": "g@n1",
         "dests": to("g@n1", seq=no), "parts": (Part(G, Footprint("a")),), "number": 5, "ordered": False,
-        "cid": Sid(5, ORIGIN), "context": (), "chain": (), "copies": 1, "done": 0, "args": b"",
+        "context": (), "chain": (), "copies": 1, "done": 0, "args": b"",
     }  # fmt: skip
     return Request(**{**fields, **change})
 

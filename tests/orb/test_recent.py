@@ -15,9 +15,9 @@ AT, SENDER, DO = Replica("x@n1"), Replica("tran@n1"), Footprint("do")
 
 def request(n: int, args: bytes = b"") -> Request:
     parts, dests = (Part(ObjectName("x"), DO),), (Dest(AT, n),)
-    group, cid = GroupId(1, SENDER, n), Sid(1, SENDER)
+    group = GroupId(1, SENDER, n)
     return Request(
-        1, group, Invocation("ann", (n,)), "async", AT, dests, parts, n, False, cid, (), (), 1, 0, args or b"%d" % n
+        1, group, Invocation("ann", (n,)), "async", AT, dests, parts, n, False, (), (), 1, 0, args or b"%d" % n
     )
 
 
@@ -53,8 +53,8 @@ def test_with_some_that_were_performed_on_the_spot() -> None:
             wanted.append(request(n, encode(envelope)))
             found.add(wanted[-1], 0.0)
         else:
-            group, cid = GroupId(1, SENDER, n), Sid(1, SENDER)
-            spotted = Spotted(1, sid, sid, group, Invocation("ann", (n,)), "async", AT, n, DO, n, cid, 0)
+            group = GroupId(1, SENDER, n)
+            spotted = Spotted(1, sid, sid, group, Invocation("ann", (n,)), "async", AT, n, DO, n, 0)
             found.spotted(spotted, envelope, 0.0)
             wanted.append(request(n, encode(envelope)))
     assert found.requests() == tuple(wanted)

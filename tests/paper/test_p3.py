@@ -319,7 +319,8 @@ def test_message_groups_share_their_id(set_up: SetUp) -> None:
 def test_message_fields(set_up: SetUp) -> None:
     """P3 §4.3: src, dst, typ, op, dat, id, cid, V and SQ of a request; a response has the id of its request.
 
-    SQ counts per destination: m2 is the first message to l and the second to k. V is the sparse context."""
+    SQ counts per destination: m2 is the first message to l and the second to k. V is the sparse context. The cid does
+    not travel: V says what it is for, and traces have it."""
     stage = set_up("i k l")
     stage.object("d", "k l", "a/a")
     client = stage.client("T", "i")
@@ -330,7 +331,7 @@ def test_message_fields(set_up: SetUp) -> None:
     assert [d.replica for d in m2.dests] == ["d@k", "d@l"]  # dst
     assert (stage.request("m1", "d@k").kind, m2.kind) == ("oneway", "async")  # typ
     assert m2.parts[0].footprint == Footprint("a")  # op
-    assert m2.cid == m2.group.sid  # transactions are compatible with each other
+    assert stage.sent("m2").cid == m2.group.sid  # transactions are compatible with each other
     assert stage.carried("m2") == {"d@k": {"m1"}}  # V
     assert [d.seq for d in m2.dests] == [2, 1]  # SQ
     stage.instance("m1", "d@k").commit()

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from framework.com import made
 from framework.com.events import Completed, Deliver, Received, Ride
 from framework.declare import Method, performing
 from framework.errors import BadRequest, Broken
@@ -181,7 +180,7 @@ class Convoy(Writing):
                 rides.append(None)
                 continue
             if i in self._failed:
-                rides.append(made.ride(False, self._failed[i], False))
+                rides.append(Ride(False, self._failed[i], False))
                 continue
             self.part, self.envelope, self.since = i, envelope, time.monotonic()
             try:
@@ -191,9 +190,9 @@ class Convoy(Writing):
             except Broken:
                 raise
             except Exception as error:
-                rides.append(made.ride(False, failure(error), False))
+                rides.append(Ride(False, failure(error), False))
             else:
-                rides.append(made.ride(True, packed, method.returns_value))
+                rides.append(Ride(True, packed, method.returns_value))
         ok = any(ride is not None and ride.ok for ride in rides)
         return Completed(effect.sid, ok, safe=False, rides=tuple(rides))
 
