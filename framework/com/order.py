@@ -332,7 +332,7 @@ class Order:
             self._settle(entry)
         elif (first := self._undelivered(entry)) is not None:
             self.late.waits(entry)
-            if entry.tran is None and not entry.line:
+            if not entry.line:
                 entry.rests = first
         elif not (entry.beyond and self.gate(self, entry)):
             blocker = self.ahead.blocker(entry)
@@ -656,14 +656,13 @@ class Order:
 
         A request that joins the prepared work of its transaction waits for all of them, like any other. A call back to
         a running ancestor stands at the place of that instance: only calls made on behalf of it come first, because
-        any other predecessor may be waiting for it. A predecessor that has started without being settled stands for
+        any other predecessor may be waiting for it. Of these, one that has started without being settled stands for
         those that it has not waited for."""
         if not entry.preds:
             return None
-        inside = self.ahead.inside(entry)
-        if not inside:
+        running = [a for a in self.ahead.inside(entry) if not a.held]
+        if not running:
             return self._last_undelivered(entry)
-        running = [a for a in inside if not a.held]
         todo, seen = list(entry.preds), set(entry.preds)
         while todo:
             mark = todo.pop()
@@ -675,7 +674,7 @@ class Order:
             if before.started or before.void:
                 todo += [m for m in before.preds if m not in seen]
                 seen.update(before.preds)
-            elif not running or any(self.ahead.within(before, a) for a in running):
+            elif any(self.ahead.within(before, a) for a in running):
                 return mark
         return None
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 
 import pytest
 
+from framework.com import deadlock
 from framework.com.deadlock import Deadlock
 from framework.com.order import Order
 from framework.errors import BadRequest
@@ -72,7 +73,7 @@ def test_all_schedules_with_few_deviations_are_right(name: str, how: str) -> Non
     assert report.exhausted
 
 
-@pytest.mark.parametrize("name", ["lost", "dead", "dead-late", "late", "veto", "early", "cancel"])
+@pytest.mark.parametrize("name", ["lost", "dead", "dead-late", "copy", "late", "veto", "early", "cancel"])
 def test_chance_finds_nothing_where_faults_were(name: str) -> None:
     _, report = explored(name, "pct:4", limit=60)
     assert told(report) == []
@@ -102,6 +103,7 @@ def _but_for_committed(self, real=Deadlock.edges):
 FAULTS = {
     "lost": (Order, "arrive", _asleep, "pct:3", 0),
     "dead-late": (Deadlock, "edges", _but_for_committed, "pct:4", 0),
+    "copy": (deadlock, "_unsettled", lambda host, entry: entry, "pct:4", 0),
 }
 
 
