@@ -6,6 +6,8 @@
   without; p50 of a lone client.
 - ``distributed_over_centralized``: an atomic pcast over two objects, decided by their votes, over the same decided by
   the client; p50 of a lone client.
+- ``parts_over_oneway``: a method that makes a call for which nobody waits, as a part of its transaction, over a one-way
+  call that leaves with the commit: CPU time per call of a client. Bytes and message delays of both stand beside it.
 - ``hot_aborts_share``: clients that all want the same account, in one order of objects: how many of their transactions
   are aborted instead of waiting. Rows for less contention stand beside it.
 
@@ -22,11 +24,15 @@ from typing import Any
 import msgspec
 
 from framework.bench.soak_tran import BANKS
+from framework.com.events import Deliver, Outgoing, Submit
 from framework.errors import Aborted
+from framework.footprint import Footprint
+from framework.ids import ObjectName, Sid, object_of, replica
 from framework.orb.client import Orb
 from framework.orb.ways import Control
+from framework.sim.bench import NODES as BENCH_NODES
 from framework.sim.bench import Bench, relation
-from framework.sim.measure import WARM, rounds
+from framework.sim.measure import CLIENTS, WARM, rounds
 from framework.testing.clusters import Cluster, cluster
 from objects.bank import Bank
 
@@ -38,9 +44,12 @@ TARGETS: dict[str, float | None] = {
     "single_over_plain": 1.03,
     "two_object_over_two_calls": 2.5,
     "distributed_over_centralized": None,  # to be known, not to be reached
+    "parts_over_oneway": None,
     "hot_aborts_share": 0.01,
 }
 _CORE = ["o1", "o2", "o3", "o4"]
+_NOTED = "noted"
+FANS = ("oneway", "part")  # what the calls are that a method makes and nobody waits for
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -48,6 +57,15 @@ class Plan(msgspec.Struct, frozen=True):
     seconds: float = 2.0  # for each row in each round
     clients: int = 8  # that contend
     requests: int = 150  # rounds of 24 requests for single_over_plain
+
+
+class Fan(msgspec.Struct):
+    """A method that makes a call for which nobody waits."""
+
+    seconds: float  # CPU per call of a client
+    bytes: float  # on links, for each
+    lone_delays: int  # message delays until a lone client has its answer
+    line_delays: int  # and until the last one of a line of clients has, whose calls all conflict
 
 
 class Contended(msgspec.Struct):
@@ -65,11 +83,13 @@ class Result(msgspec.Struct):
 
 
 def reports(plan: Plan) -> int:
-    return 3 * plan.rounds + len(SHARES) + 1
+    return 3 * plan.rounds + len(SHARES) + 2
 
 
 def measure(plan: Plan, tell: Progress) -> Result:
     single = [_single(plan, turn, tell) for turn in range(plan.rounds)]
+    fans = [{kind: _fan(plan, kind, turn) for kind in FANS} for turn in range(plan.rounds)]
+    tell("one-way calls of methods")
     tell("starting nodes")
     with cluster(dict.fromkeys(BANKS, Bank), NODES, processes=True, links=False, traces=False) as c:
         pairs = [_two_objects(plan, c, turn, tell) for turn in range(plan.rounds)]
@@ -80,6 +100,7 @@ def measure(plan: Plan, tell: Progress) -> Result:
         "single_over_plain": median(one / plain for plain, one in single),
         "two_object_over_two_calls": median(whole / plain for plain, whole in pairs),
         "distributed_over_centralized": median(votes / client for client, votes in controls),
+        "parts_over_oneway": median(fan["part"].seconds / fan["oneway"].seconds for fan in fans),
         "hot_aborts_share": hot.aborted / max(1, hot.committed + hot.aborted),
     }
     raw = {
@@ -89,6 +110,7 @@ def measure(plan: Plan, tell: Progress) -> Result:
         "two_object_ms": median(whole for _, whole in pairs) * 1e3,
         "centralized_ms": median(client for client, _ in controls) * 1e3,
         "distributed_ms": median(votes for _, votes in controls) * 1e3,
+        "fan": {kind: msgspec.to_builtins(fan) for kind, fan in fans[-1].items()},
         "contention": [msgspec.to_builtins(one) for one in contended],
     }
     return Result({name: round(value, 4) for name, value in ratios.items()}, raw)
@@ -104,6 +126,41 @@ def _single(plan: Plan, turn: int, tell: Progress) -> tuple[float, float]:
         spent.append(rounds(bench, _CORE, plan.requests, chance, WARM + 1))
     tell(f"single call {turn + 1}/{plan.rounds}")
     return spent[0], spent[1]
+
+
+def _fan(plan: Plan, kind: str, turn: int) -> Fan:
+    """A method that calls all replicas of another object, and does not wait for them."""
+    bench, chance = _fan_bench(kind), Random(f"fan/{turn}")
+    rounds(bench, _CORE, WARM, chance, calls=2)
+    before = bench.bytes
+    seconds = rounds(bench, _CORE, plan.requests, chance, WARM + 1, calls=2) * NODES * 2
+    sent = (bench.bytes - before) / (plan.requests * CLIENTS)
+    return Fan(seconds, sent, _delays(kind, 1), _delays(kind, CLIENTS))
+
+
+def _fan_bench(kind: str) -> Bench:
+    relations = {name: relation(1.0, Random("fan")) for name in (*_CORE, _NOTED)}
+    bench = Bench(relations, transactions=True)
+
+    def calls(effect: Deliver) -> list[Submit]:
+        name, method = object_of(effect.replica), effect.footprint.method
+        return [_call(effect.sid, kind, method)] if name in _CORE else []
+
+    bench.calls = calls
+    return bench
+
+
+def _call(caller: Sid, kind: str, method: str) -> Submit:
+    part = Outgoing(ObjectName(_NOTED), Footprint(method), b"argument", tuple(replica(_NOTED, n) for n in BENCH_NODES))
+    return Submit(caller, 1, "oneway" if kind == "oneway" else "async", "mcast", (part,))
+
+
+def _delays(kind: str, clients: int) -> int:
+    bench = _fan_bench(kind)
+    for c in range(clients):
+        bench.submit(BENCH_NODES[c % NODES], f"c{c}", 1, "o1", Footprint("a"))
+    bench.pump()
+    return bench.answered
 
 
 def _two_objects(plan: Plan, c: Cluster, turn: int, tell: Progress) -> tuple[float, float]:

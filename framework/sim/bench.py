@@ -19,6 +19,7 @@ from framework.com.events import (
     Completed,
     Deliver,
     Outgoing,
+    Received,
     Submit,
     Transmit,
     Wake,
@@ -31,7 +32,7 @@ from framework.com.messages import Dest, Part, Request, Response
 from framework.com.receipt import majority
 from framework.com.view import Directory, Placement, View, tran
 from framework.footprint import Footprint, Relation
-from framework.ids import Node, ObjectName, Sid, Stamp, node_of, replica
+from framework.ids import TRAN, Node, ObjectName, Sid, Stamp, node_of, object_of, replica
 
 METHODS = ("a", "b", "c", "d")
 PAIRS = tuple(combinations_with_replacement(METHODS, 2))
@@ -87,6 +88,10 @@ class Bench:
         self.coms = {n: make(n, directory, _TIMING, _LIMITS, told=False) for n in NODES}
         self.delivered = 0
         self.keeps: Callable[[Deliver], bool] | None = None  # instances that stay running until released
+        self.calls: Callable[[Deliver], list[Submit]] | None = None  # of an instance, before it ends
+        self.delays = 0  # how often all that waited for links has crossed them
+        self.answered = 0  # after how many of them a client had the last answer
+        self.bytes = 0  # that crossed links
         self._kept: list[tuple[Node, Sid]] = []
         self._woken: dict[tuple[Node, Node], None] = {}
 
@@ -100,11 +105,17 @@ class Bench:
         while todo:
             for effect in com.step(todo.popleft(), 0.0):
                 if isinstance(effect, Deliver):
+                    if object_of(effect.replica) == TRAN:
+                        continue  # the com layer performs it
                     self.delivered += 1
+                    if self.calls is not None:
+                        todo += self.calls(effect)
                     if self.keeps is not None and self.keeps(effect):
                         self._kept.append((node, effect.sid))
                     else:
                         todo.append(Completed(effect.sid, True, b"result"))
+                elif isinstance(effect, Received):
+                    self.answered = self.delays
                 elif isinstance(effect, Wake):
                     self._woken[(node, effect.peer)] = None
                 elif isinstance(effect, Transmit):
@@ -114,9 +125,11 @@ class Bench:
     def pump(self) -> None:
         """Until no link has anything to say."""
         while self._woken:
+            self.delays += 1
             woken, self._woken = self._woken, {}
             frames = [(node, f) for node, peer in woken for f in self._feed(node, Writable(peer))]
             for node, (peer, data) in frames:
+                self.bytes += len(data)
                 self._feed(peer, Arrived(node, data))
 
     def release(self) -> None:

@@ -18,8 +18,8 @@ BACKLOG = 10_000
 Progress = Callable[[str], None]
 
 
-def rounds(bench: Bench, names: list[str], count: int, chance: Random, first: int = 1) -> float:
-    """CPU seconds per request and replica for this many rounds of CLIENTS requests."""
+def rounds(bench: Bench, names: list[str], count: int, chance: Random, first: int = 1, calls: int = 1) -> float:
+    """CPU seconds per request and replica for this many rounds of CLIENTS requests, each of which makes so many."""
     plans = [
         [(NODES[c % 3], f"c{c}", r, chance.choice(names), Footprint(chance.choice(METHODS))) for c in range(CLIENTS)]
         for r in range(first, first + count)
@@ -32,7 +32,7 @@ def rounds(bench: Bench, names: list[str], count: int, chance: Random, first: in
             bench.submit(node, client, call, name, footprint)
         bench.pump()
     spent = time.process_time() - start
-    assert bench.delivered - before == count * CLIENTS * len(NODES), "a request was not delivered"
+    assert bench.delivered - before == count * CLIENTS * len(NODES) * calls, "a request was not delivered"
     return spent / (bench.delivered - before)
 
 

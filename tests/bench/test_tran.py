@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from framework.bench.tran import SHARES, TARGETS, Plan, _single
+from framework.bench.tran import FANS, SHARES, TARGETS, Plan, _delays, _fan, _single
 from tests.cli.run_obo import obo
 
 
@@ -26,3 +26,15 @@ def test_it_measures_what_it_says(tmp_path):
 def test_a_single_call_is_measured_with_and_without():
     plain, one = _single(Plan(requests=5), 0, lambda _: None)
     assert plain > 0 and one > 0
+
+
+def test_a_part_is_answered_after_more_message_delays_than_a_one_way_call():
+    """The outcome comes between, and the next in line waits for it."""
+    lone, line = ([_delays(kind, clients) for kind in FANS] for clients in (1, 5))
+    assert lone[0] < lone[1] and line[0] < line[1] and lone[1] < line[1]
+
+
+@pytest.mark.full
+def test_calls_that_nobody_waits_for_are_measured():
+    oneway, part = (_fan(Plan(requests=2), kind, 0) for kind in FANS)
+    assert 0 < oneway.bytes < part.bytes and oneway.seconds > 0 and part.seconds > 0
