@@ -14,7 +14,6 @@ from framework.com.messages import (
     Known,
     Part,
     Proposal,
-    Proposals,
     Ready,
     Request,
     Response,
@@ -63,10 +62,6 @@ def is_plain(footprint: Footprint, relation: Relation) -> bool:
         return True
     modes = relation.modes
     return len({k for k, mode in keys if isinstance(k, str) and mode in modes}) == len(keys)
-
-
-def _is_at(node: Node, replicas: tuple[Replica, ...]) -> bool:
-    return any(node_of(r) == node for r in replicas)
 
 
 class _Where:
@@ -119,9 +114,6 @@ class Checker:
                 self._context(message.context, where)
                 self._context(message.joins, where)
                 self._context(message.did, where)
-            elif type(message) is Proposals:
-                self._from(message.replica, source, where)
-                self._proposals(message, where)
             elif isinstance(message, Waits):
                 if message.node != source:
                     raise BadMessage(f"{where}: tells what waits at {message.node!r}")
@@ -192,8 +184,6 @@ class Checker:
             self._context(m.did, where)
             if parts[0].object != TRAN:
                 raise BadMessage(f"{where}: {m.group} names what was done, and is no outcome")
-        if m.proposed and not (m.ordered and len(parts) == 1 and _is_at(node_of(m.group.replica), replicas)):
-            raise BadMessage(f"{where}: its origin is no destination of {m.group}, and proposes for it")
         if m.riders:
             self._riders(m, where)
         if m.ordered != (len(replicas) > 1 and self.directory.needs_agreement(m.dests, parts)):
@@ -263,12 +253,6 @@ class Checker:
                 raise BadMessage(f"{where}: announces a request that does not concern {self.node}")
             if announce.number > m.number:
                 raise BadMessage(f"{where}: proposes {m.number}, below the origin stamp {announce.number}")
-
-    def _proposals(self, m: Proposals, where: _Where) -> None:
-        if m.at not in self._replicas or node_of(m.at) != self.node or object_of(m.at) != object_of(m.replica):
-            raise BadMessage(f"{where}: {m.replica} proposes for requests to {m.at!r}")
-        if m.origin not in self.directory.nodes or not 0 < m.first <= m.last < min(MANY, m.first + LONG):
-            raise BadMessage(f"{where}: proposes for requests {m.first}..{m.last} of {m.origin!r}, out of range")
 
     def _from(self, replica: Replica, source: Node, where: _Where) -> None:
         if replica not in self._replicas or node_of(replica) != source:

@@ -53,7 +53,6 @@ from framework.com.messages import (
     Frame,
     Moved,
     Proposal,
-    Proposals,
     Ready,
     Request,
     Response,
@@ -135,7 +134,6 @@ class Com:
         self._takes: dict[type[Any], Callable[[Any], None]] = {
             Request: self._request,
             Proposal: self._proposal,
-            Proposals: self._proposals,
             KnownMessage: self._know,
             Response: self.calls.respond,
             Delivered: self._delivered,
@@ -360,17 +358,6 @@ class Com:
         if not used:
             self._useless(m)
 
-    def _proposals(self, m: Proposals) -> None:
-        """Each as a Proposal of the origin stamp."""
-        host, origin, at = self.hosts[m.at], m.origin, m.replica
-        order = host.order
-        for seq in range(m.first, m.last + 1):
-            entry = order.known((origin, seq))
-            if entry is None or not order.propose(entry.group, at, entry.first.number):
-                self._useless(m)
-        if order.out:
-            host.flush()
-
     def _know(self, m: KnownMessage) -> None:
         used = False
         for host in tuple(self.waiting.get(m.group, ())):
@@ -380,10 +367,9 @@ class Com:
         if not used:
             self._useless(m)
 
-    def _useless(self, m: Proposal | Proposals | KnownMessage) -> None:
+    def _useless(self, m: Proposal | KnownMessage) -> None:
         if self.told:
-            what = f"one of {m.origin}" if isinstance(m, Proposals) else m.group
-            self.tell(Dropped(node_of(m.replica), f"{type(m).__name__} for {what}, which is not known here"))
+            self.tell(Dropped(node_of(m.replica), f"{type(m).__name__} for {m.group}, which is not known here"))
 
     def _delivered(self, m: Delivered) -> None:
         for at, origin, ranges in m.marks:

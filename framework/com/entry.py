@@ -2,7 +2,7 @@
 
 from framework.com.messages import Dest, Mark, Part, Request, WireContext
 from framework.footprint import Footprint
-from framework.ids import GroupId, Invocation, ObjectName, Replica, Stamp, node_of
+from framework.ids import GroupId, Invocation, ObjectName, Replica, Stamp
 
 LOWEST = Stamp(0, GroupId(0, Replica(""), 0))
 
@@ -105,16 +105,6 @@ def part_of(request: Request, name: ObjectName) -> Part:
     """What a request does to this object."""
     parts = request.parts
     return parts[0] if len(parts) == 1 else next(p for p in parts if p.object == name)
-
-
-def lead(entry: Entry, request: Request) -> None:
-    """The destination at its origin proposes the origin stamp."""
-    origin = node_of(request.group.replica)
-    for at, _ in request.dests:
-        if node_of(at) == origin and at not in entry.gone:
-            if entry.proposals is None:
-                entry.proposals = {}
-            entry.proposals[at] = request.number
 
 
 def line_of(request: Request, name: ObjectName) -> tuple[Invocation, ...]:

@@ -121,7 +121,7 @@ def _depart(
         host.depart(decision, proposals, mine, {n: alive.get((host.replica, n), set()) for n in decision.left})
     for host in com.hosts.values():
         here = [
-            msgspec.structs.replace(r, target=host.replica, proposed=False)  # that is among the proposals
+            msgspec.structs.replace(r, target=host.replica)
             for r in completed
             if object_of(r.target) == host.name and any(d.replica == host.replica for d in _there(com.lives, r))
         ]

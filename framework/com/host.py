@@ -14,7 +14,7 @@ from framework.com.context import Known
 from framework.com.convoy import calls_of
 from framework.com.entry import Entry, way
 from framework.com.epoch import Agreed, Epoch
-from framework.com.events import Completed, Deliver, Stop, Wake
+from framework.com.events import Completed, Deliver, Stop
 from framework.com.lives import Lives
 from framework.com.messages import Announce, Dest, Mark, Proposal, Request, Response, WireContext
 from framework.com.messages import Known as KnownMessage
@@ -454,9 +454,7 @@ class Proposing:
     """What a replica says of the place of a request: its proposal, to every destination (protocol.md §5.2).
 
     It also announces the request to those that may not have it yet: neither to its origin, nor to who has proposed for
-    it, nor from the origin itself, for links are FIFO. Most proposals are the origin stamp, of a request to one object,
-    for somebody who has it. Those take few bytes: the origin's go with the request, others as ranges.
-    """
+    it, nor from the origin itself, for links are FIFO."""
 
     def __init__(self, com: "Com", replica: Replica) -> None:
         self._com = com
@@ -476,31 +474,6 @@ class Proposing:
         if com.told:
             for group, _ in calls_of(request):
                 com.tell(Proposed(self._replica, group, Stamp(number, group)))
-        if len(request.parts) == 1 and number == request.number and not entry.gone:
-            self._first(entry, request)
-        else:
-            self._any(entry, request, number)
-
-    def _first(self, entry: Entry, request: Request) -> None:
-        """The origin stamp, of a request to one object."""
-        com, mine, group = self._com, self._replica, request.group
-        origin, have = node_of(group.replica), entry.proposals or {}
-        full: Proposal | None = None
-        for at, seq in request.dests:
-            link = com.links.get(node_of(at)) if at != mine else None
-            if link is None or (origin == com.node and link.lead(group)):
-                continue  # it has departed; or its request has not left
-            if link.peer == origin or at in have:
-                if link.propose(com.view, mine, at, origin, seq):
-                    com.tell(Wake(link.peer))
-                continue
-            if full is None:
-                announce = _announce(request) if origin != com.node else None
-                full = Proposal(com.view, group, mine, request.number, announce)
-            com.post(link.peer, full)
-
-    def _any(self, entry: Entry, request: Request, number: int) -> None:
-        com = self._com
         plain = Proposal(com.view, entry.group, self._replica, number)
         full: Proposal | None = None
         origin = node_of(entry.group.replica)

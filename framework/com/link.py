@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from framework.com.messages import AnyMessage, Frame, Mark, Proposals, Request, encode
+from framework.com.messages import AnyMessage, Frame, Mark, Proposal, encode
 from framework.com.ranges import as_ranges
 from framework.errors import BadMessage
-from framework.ids import GroupId, Node, Replica
+from framework.ids import Node, Replica
 
 if TYPE_CHECKING:
     from framework.com.host import Host
@@ -31,22 +31,6 @@ class Timing(msgspec.Struct, frozen=True):
     burst: int = 32  # frames sent again at once
     hold_most: float = 60.0  # a transaction that was not decided for so long is aborted
     suspect_after: float = float("inf")  # a member is suspected when nothing was heard of it for this long, or longer
-
-
-class Run:
-    """Proposals that wait to leave, as one message: of one replica, for requests that follow each other."""
-
-    __slots__ = ("at", "first", "last", "origin", "replica", "view")
-
-    def __init__(self, view: int, replica: Replica, at: Replica, origin: Node, seq: int) -> None:
-        self.view = view
-        self.replica = replica
-        self.at = at
-        self.origin = origin
-        self.first = self.last = seq
-
-    def message(self) -> Proposals:
-        return Proposals(self.view, self.replica, self.at, self.origin, self.first, self.last)
 
 
 class Link:
@@ -79,11 +63,11 @@ class Link:
         self.formation = formation
         self.moved = 0  # the peer sends no request of an earlier view any more
         self.timing = timing
-        self._out: deque[AnyMessage | Run] = deque()
+        self._out: deque[AnyMessage] = deque()
         self._next = 1
         self._unacked: deque[tuple[int, bytes]] = deque()
-        self._sizes: deque[int] = deque()  # messages in each of them
-        self.on_the_way = 0  # messages in all of them
+        self._sizes: deque[int] = deque()  # messages in each of them, but for proposals: these go with others
+        self.on_the_way = 0  # the same in all of them
         self._expected = 1
         self._acked = 0  # what the peer has been told
         self._early: dict[int, Frame] = {}
@@ -99,28 +83,6 @@ class Link:
     def push(self, message: AnyMessage) -> bool:
         """Queue a message. True if nothing was waiting before, so that the driver must be woken."""
         self._out.append(message)
-        return len(self._out) == 1
-
-    def lead(self, group: GroupId) -> bool:
-        """The origin of this request proposes its origin stamp. That goes with it if it is the last that waits here."""
-        last = self._out[-1] if self._out else None
-        if type(last) is not Request or last.group != group:
-            return False
-        self._out[-1] = msgspec.structs.replace(last, proposed=True)
-        return True
-
-    def propose(self, view: int, replica: Replica, at: Replica, origin: Node, seq: int) -> bool:
-        """The origin stamp, for this request of ``origin`` to ``at``, which has it. True as for ``push``. Only what
-        waits at the end is added to: links are FIFO."""
-        last = self._out[-1] if self._out else None
-        if (
-            type(last) is Run
-            and last.last + 1 == seq
-            and (last.replica, last.origin, last.view) == (replica, origin, view)
-        ):
-            last.last = seq
-            return False
-        self._out.append(Run(view, replica, at, origin, seq))
         return len(self._out) == 1
 
     @property
@@ -149,13 +111,13 @@ class Link:
         """All that waits for this peer as one frame, if the window has room for it."""
         if self._out and self.open:
             count = min(len(self._out), self.timing.batch)
-            waiting = [self._out.popleft() for _ in range(count)]
-            messages = tuple([m.message() if isinstance(m, Run) else m for m in waiting])
+            messages = tuple([self._out.popleft() for _ in range(count)])
             self._acked = self._expected - 1
             data = self._encoded(source, view, self._next, self._ask(now), clock, messages)
             self._unacked.append((self._next, data))
-            self._sizes.append(count)
-            self.on_the_way += count
+            size = len([m for m in messages if type(m) is not Proposal])
+            self._sizes.append(size)
+            self.on_the_way += size
             self._next += 1
             if len(self._unacked) == 1:
                 self.resend_at = now + self.timing.resend_after

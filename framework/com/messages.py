@@ -71,7 +71,6 @@ class Request(Message, tag=1, frozen=True):
     copies: int  # how many replicas of the caller make this same call
     done: int  # the client has all answers to its calls below this number
     args: bytes
-    proposed: bool = False  # the destination at its origin proposes the origin stamp
     riders: tuple[Rider, ...] = ()  # the calls of a convoy; ``args`` has the arguments of each
     did: WireContext = ()  # of an outcome, or a vote: all that was sent for what it decides on
 
@@ -90,17 +89,6 @@ class Proposal(Message, tag=2, frozen=True):
     replica: Replica
     number: int
     announce: Announce | None = None
-
-
-class Proposals(Message, tag=10, frozen=True):
-    """For requests of one object, from the first to the last that ``origin`` sent to ``at``, which has them: the origin
-    stamps. Most proposals are like that, and they are many (protocol.md §5.2: ranges)."""
-
-    replica: Replica
-    at: Replica
-    origin: Node
-    first: int
-    last: int
 
 
 class Known(Message, tag=3, frozen=True):
@@ -175,7 +163,7 @@ class Waits(Message, tag=9, frozen=True):
     edges: tuple[Edge, ...]
 
 
-AnyMessage = Waits | Request | Proposal | Proposals | Known | Response | Delivered | Cancel | Moved | Ready
+AnyMessage = Waits | Request | Proposal | Known | Response | Delivered | Cancel | Moved | Ready
 
 
 class Frame(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False, tag=1):

@@ -26,7 +26,7 @@ from typing import Final, Literal, NamedTuple
 from framework.com import convoy
 from framework.com.ahead import Ahead
 from framework.com.convoy import calls_of
-from framework.com.entry import LOWEST, Entry, lead, line_of, part_of
+from framework.com.entry import LOWEST, Entry, line_of, part_of
 from framework.com.lives import Lives
 from framework.com.messages import Dest, Mark, Request, WireContext
 from framework.com.past import Past
@@ -150,8 +150,6 @@ class Order:
             entry.places = entry.meets = ()
             self._move(entry)  # requests that waited for its announcement go on
         entry.beyond = beyond
-        if request.proposed:
-            lead(entry, request)
         self._by_mark[mark] = entry
         entry.followers = self.awaited.pop(mark, None)
         self._precede(entry, preds)

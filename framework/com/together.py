@@ -242,7 +242,6 @@ class Convoys:
             1,
             0,
             pack_args([s.parts[0].args for s in submits]),
-            False,
             tuple(wire),
         )
         for at, _ in dests:

@@ -24,7 +24,6 @@ from framework.com.messages import (
     Known,
     Part,
     Proposal,
-    Proposals,
     Request,
     Response,
     decode,
@@ -88,7 +87,7 @@ def test_the_scene_has_every_kind_of_message_and_goes_on() -> None:
     """Guards what follows: unspoilt frames are taken, and the run that they belong to is right."""
     scene = scene_before(FRAMES)
     kinds = {type(m) for frame in scene.decoded() for m in frame.messages}
-    assert kinds == {Request, Proposal, Proposals, Known, Response, Delivered}
+    assert kinds == {Request, Proposal, Known, Response, Delivered}
     assert Scene().stage.finish().violations == []
 
 
@@ -247,12 +246,6 @@ def the_request(scene: Scene) -> Request:
     return replace(some, group=G, dests=(Dest(G1, seq), Dest(G2, 1)), parts=part, context=(), chain=())
 
 
-def away(m: Request) -> dict[str, Any]:
-    """To f at other nodes than that of its origin, which proposes for it."""
-    dests = (Dest(F1, 2), Dest(Replica("f@n3"), 2))
-    return {"target": F1, "dests": dests, "parts": (Part(ObjectName("f"), Footprint("w")),), "proposed": True}
-
-
 def keyed(*keys: Any) -> tuple[Part, ...]:
     return (Part(ObjectName("g"), Footprint("a", keys)),)
 
@@ -279,8 +272,6 @@ REQUESTS: list[tuple[str, Any, str]] = [
     ("stamp 0", lambda m: {"number": 0}, "number 0"),
     ("stamp below 0", lambda m: {"number": -7}, "number -7"),
     ("stamp huge", lambda m: {"number": BIG}, "out of range"),
-    ("proposed alone", lambda m: {"dests": m.dests[:1], "ordered": False, "proposed": True}, "its origin is no dest"),
-    ("proposed from elsewhere", lambda m: away(m), "its origin is no destination"),
     ("no copies", lambda m: {"copies": 0}, "copies 0"),
     ("no path", lambda m: {"invocation": Invocation("bob", ())}, "invocation bob/"),
     ("a negative path", lambda m: {"invocation": Invocation("bob", (1, -1))}, "invocation bob/1.-1"),
@@ -325,14 +316,6 @@ OTHERS: list[tuple[str, Any, str]] = [
     ("announces stamp 0", Proposal(1, G, F2, 9, replace(ANNOUNCE, number=0)), "number 0"),
     ("announces no parts", Proposal(1, G, F2, 9, replace(ANNOUNCE, parts=())), "do not fit"),
     ("announces nobody", Proposal(1, G, F2, 9, replace(ANNOUNCE, dests=(Dest(NO_SUCH, 1),))), "unknown replica"),
-    ("proposals of another node", Proposals(1, F1, F1, N1, 1, 2), "replica 'f@n1' is not on n2"),
-    ("proposals to another node", Proposals(1, F2, F2, N1, 1, 2), "for requests to 'f@n2'"),
-    ("proposals to another object", Proposals(1, F2, G1, N1, 1, 2), "for requests to 'g@n1'"),
-    ("proposals to nobody", Proposals(1, F2, NO_SUCH, N1, 1, 2), "for requests to 'f@n9'"),
-    ("proposals for nobody", Proposals(1, F2, F1, Node("n9"), 1, 2), "1..2 of 'n9'"),
-    ("proposals from 0", Proposals(1, F2, F1, N1, 0, 2), "0..2 of 'n1'"),
-    ("proposals backwards", Proposals(1, F2, F1, N1, 3, 2), "3..2 of 'n1'"),
-    ("proposals without end", Proposals(1, F2, F1, N1, 1, BIG), "out of range"),
     ("knows elsewhere", Known(1, G, F1), "is not on n2"),
     ("response of another node", Response(1, G, F1, "ok", b"", False, True, (), ()), "is not on n2"),
     ("response with odd context", Response(1, G, F2, "ok", b"", False, True, ((NO_SUCH, ()),), ()), "context names"),

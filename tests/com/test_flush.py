@@ -16,7 +16,7 @@ from framework.com.order import Absence, Order
 from framework.com.view import View
 from framework.com.words import Decision, Placed, Report
 from framework.footprint import Footprint, Relation
-from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Sid, Stamp
+from framework.ids import GroupId, Invocation, Node, ObjectName, Replica, Stamp
 from tests.com.trio import EVERYWHERE, G, W, group, nodes, request, to, write
 from tests.tiers import examples
 
@@ -267,12 +267,12 @@ def test_without_lives_nobody_is_gone() -> None:
     assert (one.wanted, absence.base(N1, Replica("f@n2"))) == (3, 0)
 
 
-@pytest.mark.parametrize("field", ["invocation", "cid"])
+@pytest.mark.parametrize("field", ["invocation", "args"])
 def test_an_announced_request_that_comes_with_the_flush_is_whole(field: str) -> None:
     """n1 knew of it by an announcement; the union brings it: it is performed with all that its origin gave."""
     com = nodes()[N1]
     host = com.hosts[Replica("f@n1")]
-    brought = write(1, number=6, invocation=Invocation("eve", (3,)), cid=Sid(9, Replica("tran@n2")))
+    brought = write(1, number=6, invocation=Invocation("eve", (3,)), args=b"whole")
     host.order.announce(brought.group, Stamp(6, brought.group), Footprint("w"), brought.dests)
     host.com.waiting.setdefault(brought.group, []).append(host)
     host.bring(brought)

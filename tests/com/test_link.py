@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from framework.com.link import Link, Timing
-from framework.com.messages import AnyMessage, Dest, Frame, Known, Part, Proposals, Request, decode
+from framework.com.messages import AnyMessage, Frame, Known, decode
 from framework.errors import BadMessage
-from framework.footprint import Footprint
-from framework.ids import GroupId, Invocation, Node, ObjectName, Replica
+from framework.ids import GroupId, Node, Replica
+from tests.tiers import examples
 
 A, B = Node("a"), Node("b")
 TIMING = Timing(delta=10.0, ask_after=3.0, resend_after=20.0, window=4, batch=2, burst=3)
@@ -125,54 +125,6 @@ def test_push_says_when_the_driver_must_be_woken() -> None:
     link.take(A, 1, 1, 0.0)
     link.take(A, 1, 1, 0.0)
     assert link.push(message(4)) is True
-
-
-XA, XB, GROUP = Replica("x@a"), Replica("x@b"), GroupId(1, Replica("tran@a"), 7)
-REQUEST = Request(
-    1, GROUP, Invocation("ann", (1,)), "async", XB, (Dest(XA, 1), Dest(XB, 1)),
-    (Part(ObjectName("x"), Footprint("w")),), 5, True, (), (), 1, 0, b"",
-)  # fmt: skip
-
-
-def taken(link: Link) -> list[AnyMessage]:
-    data = link.take(A, 1, 1, 0.0)
-    assert data is not None
-    return list(decode(data, A).messages)
-
-
-def test_proposals_that_follow_each_other_are_one_message() -> None:
-    link = Link(B, Timing())
-    assert [link.propose(1, XA, XB, B, seq) for seq in (4, 5, 6)] == [True, False, False]
-    assert (link.queued, taken(link)) == (1, [Proposals(1, XA, XB, B, 4, 6)])
-
-
-def test_proposals_of_others_and_after_others_are_not_in_it() -> None:
-    """Links are FIFO: what is added to must be the last that waits."""
-    link = Link(B, Timing())
-    for view, replica, origin, seq in ((1, XA, B, 4), (1, XA, B, 6), (1, Replica("y@a"), B, 7), (1, XA, A, 8)):
-        link.propose(view, replica, XB, origin, seq)
-    link.propose(2, XA, XB, A, 9)
-    link.push(message(1))
-    link.propose(2, XA, XB, A, 10)
-    assert [(m.first, m.last) for m in taken(link) if isinstance(m, Proposals)] == [(n, n) for n in (4, 6, 7, 8, 9, 10)]
-
-
-def test_the_origins_proposal_goes_with_the_request() -> None:
-    link = Link(B, Timing())
-    assert not link.lead(GROUP)
-    link.push(REQUEST)
-    assert not link.lead(GroupId(1, Replica("tran@a"), 8))
-    assert link.lead(GROUP)
-    (there,) = taken(link)
-    assert isinstance(there, Request) and there.proposed
-    assert not link.lead(GROUP), "it has left"
-
-
-def test_nothing_comes_between_a_request_and_its_proposal() -> None:
-    link = Link(B, Timing())
-    link.push(REQUEST)
-    link.push(message(1))
-    assert not link.lead(GROUP)
 
 
 def test_messages_on_the_way() -> None:

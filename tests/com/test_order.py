@@ -15,6 +15,7 @@ from framework.com.messages import Ancestor, Dest, Mark, Part, Request
 from framework.com.order import START, Order
 from framework.footprint import READ, WRITE, Footprint, Relation
 from framework.ids import TRAN, GroupId, Invocation, Node, ObjectName, Replica, Stamp
+from tests.tiers import examples
 
 HERE = Replica("f@n1")
 ALL = (HERE, Replica("f@n2"), Replica("f@n3"))

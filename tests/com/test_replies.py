@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from framework.com.messages import Request
 from framework.com.replies import Replies
 from framework.ids import GroupId, Invocation, Replica
+from tests.tiers import examples
 
 quick = settings(derandomize=True, deadline=None, max_examples=examples(50, 200))
 

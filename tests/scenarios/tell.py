@@ -12,7 +12,6 @@ from framework.com.messages import (
     Mark,
     Part,
     Proposal,
-    Proposals,
     Request,
     Response,
     WireContext,
@@ -46,8 +45,7 @@ def _request(m: Request) -> str:
     extra = f", 1 of {m.copies} copies" if m.copies > 1 else ""
     order = f"number {m.number}" if m.ordered else f"number {m.number}, no agreement"
     head = f"request {m.group} = {m.invocation} {m.kind} at {m.target}"
-    place = f", proposed by {m.group.replica.partition('@')[2]}" if m.proposed else ""
-    return f"{head}, {order}, context {context(m.context)}{chain}{extra}{place}"
+    return f"{head}, {order}, context {context(m.context)}{chain}{extra}"
 
 
 def _proposal(m: Proposal) -> str:
@@ -56,10 +54,6 @@ def _proposal(m: Proposal) -> str:
     if announce is None:
         return text
     return f"{text}, announcing number {announce.number} {parts(announce.parts)} to {dests(announce.dests)}"
-
-
-def _proposals(m: Proposals) -> str:
-    return f"proposals of {m.replica} for {m.origin}#{m.first}..{m.last} at {m.at}: their own numbers"
 
 
 def _known(m: Known) -> str:
@@ -107,7 +101,6 @@ def _deliver(e: Deliver) -> str:
 _WORDS: dict[type[Any], Any] = {
     Request: _request,
     Proposal: _proposal,
-    Proposals: _proposals,
     Known: _known,
     Response: _response,
     Delivered: _delivered,

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from framework.com.messages import Delivered, Frame, Known, Proposal, Proposals, Request, Response
+from framework.com.messages import Delivered, Frame, Known, Proposal, Request, Response
 from framework.com.words import Accept, Decided, Prepare, Promise, decode
 from framework.errors import BadRequest
 from framework.ids import Node
@@ -60,8 +60,6 @@ def _short(m: Any) -> str:
             return f"request {m.invocation} to {m.target}"
         case Proposal() | Known():
             return f"{type(m).__name__.lower()} of {m.replica} for {m.group}"
-        case Proposals():
-            return f"proposals of {m.replica} for {m.origin}#{m.first}..{m.last}"
         case Response():
             return f"response {m.status} of {m.replica} to {m.group}"
         case Delivered():
