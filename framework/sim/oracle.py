@@ -55,6 +55,7 @@ class Oracle(States):
         for fault in self.views.faults:
             self.blame("A6", fault)
         self._replay()
+        self._fall()
         self._significant()
         oracle_tran.recall(self)
         oracle_whole.judge(self)

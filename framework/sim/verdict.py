@@ -187,6 +187,7 @@ class Facts:
         self.acknowledged: list[tuple[Group, str]] = []  # with the object: a majority of its replicas said ok
         self.seen: dict[tuple[Group, str], str] = {}  # changes of a durable object, and a read that has told of each
         self.stopped: dict[Life, Record] = {}
+        self.falls: list[tuple[Place, int]] = []  # began in this view without a member that could give a state
         self.fallen: set[str] = set()  # objects of which all replicas that had a state departed at once
         self.of_tran: dict[str, int] = {}  # bits of what is part of each transaction
         self.parts_of: dict[str, set[str]] = {}  # what the root of each transaction called itself

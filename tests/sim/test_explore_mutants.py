@@ -3,6 +3,8 @@ notices. It runs before with all rules on, in test_explore.py or here."""
 
 import pytest
 
+from framework.com.words import decode
+from framework.sim.explore.judge import Judge
 from framework.sim.explore.machine import Machine
 from framework.sim.explore.scenario import load
 from framework.sim.explore.search import Report, explore, strategy
@@ -23,6 +25,7 @@ WHERE: dict[str, tuple[str, str, int]] = {
     "requests of the departed are not shared": ("crash-origin", "pct:3", 100),
     "who is left out is listened to until the end": ("crash-origin", "pct:3", 200),
     "a client's answers are forgotten one too early": ("moves", "dfs", 0),
+    "the context does not go with the state": ("joining", "delay:2", 0),
     "outcomes are forgotten early": ("veto", "pct:3", 60),
     "what is held stays when the transaction is aborted": ("veto", "pct:3", 60),
     "what a callee did that failed stays": ("torn", "pct:3", 60),
@@ -73,3 +76,51 @@ def _searches() -> list[str]:
 @pytest.mark.parametrize("name", _searches())
 def test_with_all_rules_on_the_same_searches_find_nothing(name: str) -> None:
     assert searched(name).findings == []
+
+
+def state_that_comes_late() -> list[str]:
+    """What is wrong at the end of one schedule of ``too-late``: n4 has promised for the view without n2 when the state
+    that n2 had given it arrives."""
+    machine = Machine(load("too-late"))
+    state, word = machine.initial, ""
+
+    def happens(node: str, *event: str) -> bool:
+        nonlocal state
+        for choice in machine.choices(state):
+            said = choice.event
+            what = type(decode(machine.items[said[2]][1], said[1])).__name__ if said[0] == "takes" else ""  # type: ignore[arg-type]
+            if node in ("", machine.nodes[choice.node]) and event == said[: len(event)] and word in ("", what):
+                state = machine.next(state, choice)
+                return True
+        return False
+
+    def everything_arrives() -> None:
+        while happens("", "takes"):
+            pass
+
+    happens("n2", "client", "a")
+    for node in ("n3", "n4"):
+        happens(node, "returns")
+        happens(node, "ticks")
+    everything_arrives()
+    happens("n1", "ticks")
+    everything_arrives()  # n3 and n4 are members
+    assert happens("n2", "gets", "n4")  # it is asked for the state, and gives it
+    happens("n1", "evicts")
+    happens("n1", "ticks")
+    for word in ("Prepare", "Promise"):
+        everything_arrives()
+    word = ""
+    assert happens("n4", "gets", "n2")
+    everything_arrives()
+    judge = Judge(machine, most=2)
+    judge.look(state, list)
+    return [str(violation) for finding in judge.findings for violation in finding.violations]
+
+
+def test_a_state_that_comes_while_the_view_changes_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert state_that_comes_late() == []
+    monkeypatch.setattr(*ALL["the state is taken while the view changes"])
+    assert state_that_comes_late() == [
+        "A7: f@n3#2 began with nothing in view 2, and f@n4#2 has the state from the beginning"
+    ]
