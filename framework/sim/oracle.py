@@ -36,12 +36,19 @@ class Oracle(States):
 
     ``no_stop``: judge A9, too, with this bound for the time from sending to delivery. Only where all nodes have one
     clock and the links between survivors are quick, as the simulator knows. ``ended``: the run is over, so that whoever
-    has not stopped and is in the final view should not be there (A8)."""
+    has not stopped and is in the final view should not be there (A8). ``outbox``: no one-way call was declared to be
+    independent of its caller, which a trace does not say: so none leaves an instance that is aborted."""
 
     def __init__(
-        self, traces: Sequence[Trace], most: int = 20, no_stop: float | None = None, ended: bool = False
+        self,
+        traces: Sequence[Trace],
+        most: int = 20,
+        no_stop: float | None = None,
+        ended: bool = False,
+        outbox: bool = False,
     ) -> None:
         super().__init__(traces, most)
+        self.outbox = outbox
         self.no_stop = no_stop
         self.ended = ended
         self.bits = 0
@@ -60,7 +67,7 @@ class Oracle(States):
         oracle_tran.recall(self)
         oracle_whole.judge(self)
         oracle_crash.judge(self)
-        oracle_tran.judge(self)
+        oracle_tran.judge(self, self.outbox)
         oracle_whole.judge_liveness(self, self.ended)
         if self.no_stop is not None:
             oracle_stop.judge(self, self.no_stop)
@@ -168,6 +175,9 @@ class Oracle(States):
             self._check_alone(instance, place, held)
         if _clock(r.sid) <= _clock(group.sid):
             self.blame("P3 §4.1", f"{r.sid} started after {group.sid}, which sent its request {r.group}")
+        if _clock(r.sid) <= place.clock:
+            self.blame("P3 §4.1", f"{r.sid} started after another one there, with {place.clock} or in its state")
+        place.clock = max(place.clock, _clock(r.sid))
         instance.knows = group.carries | (0 if instance.passed_over else self._inherited(instance, place))
         for name, footprint in group.parts.items():
             if not footprint.readonly:
@@ -337,5 +347,7 @@ def _clock(sid: str) -> int:
     return int(sid.partition(":")[0])
 
 
-def judge(traces: Sequence[Trace], no_stop: float | None = None, ended: bool = False) -> Verdict:
-    return Oracle(traces, no_stop=no_stop, ended=ended).judge()
+def judge(
+    traces: Sequence[Trace], no_stop: float | None = None, ended: bool = False, outbox: bool = False
+) -> Verdict:
+    return Oracle(traces, no_stop=no_stop, ended=ended, outbox=outbox).judge()

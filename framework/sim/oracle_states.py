@@ -54,6 +54,7 @@ class States(Replay):
             for p in donor.own
             if p.ended is not None and p.ended.i <= i and not any(self.within(p.invocation, r) for r in running)
         ]
+        place.clock = max([int(p.sid.partition(":")[0]) for p in taken], default=0)
         taken += self._kept(r, place.object)
         place.history, place.torn = donor.history, donor.torn
         place.adopted = len(taken)

@@ -134,6 +134,7 @@ class Place:
         self.history = 0  # 0: from the beginning of the run; else the version in which it began with nothing
         self.torn = False  # nobody has written down what it adopted
         self.took: int | None = None  # counter of the record with which a life that joined got its state
+        self.clock = 0  # of the last instance that started here, or in the state that was adopted
         self.adopted = 0  # so many of the first it performed are what it adopted
         self.performed: list[Performed] = []
         self.by_invocation: dict[str, Performed] = {}
