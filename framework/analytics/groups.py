@@ -157,7 +157,9 @@ class Group:
     def _has_a_state(self, place: Place, version: int) -> bool:
         """Had another replica of this object one when this view began?"""
         others = [p for p in self.places.values() if p.object == place.object and p is not place]
-        return any(p.ready_view is not None and p.ready_view < version and self.views.has(version, p.life) for p in others)
+        return any(
+            p.ready_view is not None and p.ready_view < version and self.views.has(version, p.life) for p in others
+        )
 
     def _one_history(self) -> None:
         """A7, too: none begins with nothing beside one that has what was performed before."""

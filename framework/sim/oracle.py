@@ -54,6 +54,7 @@ class Oracle(States):
         self.bits = 0
         self.others: dict[Life, int] = {}  # records that say that something else has gone on there
         self.sessions = {}
+        self.followed: dict[tuple[Life, str], int] = {}  # what clients know by their transactions that are committed
         self.early: list[
             tuple[Place, int, Group, Group]
         ] = []  # delivered in this view, before another that precedes it
@@ -110,6 +111,8 @@ class Oracle(States):
                 self.blame("A1", f"{r.node} record {r.i}: {r.sid} sends {r.group} but was never started")
         for after in r.sessions:
             caller.knows |= self.sessions[after]
+        if r.client and not r.tran:
+            caller.knows |= self.followed.get((self.life, r.client), 0)
         group = Group(r, self.life, {replica: self.place_at(replica, r.view) for replica, _ in r.dests})
         if r.group in self.groups:
             self.blame("A1", f"{r.node} record {r.i}: group id {r.group} was used twice")
@@ -310,6 +313,9 @@ class Oracle(States):
             self._acknowledge(r, group)
         if r.client:
             self.sessions[f"{r.group} received"] = caller.knows | caller.reads
+        if r.client and TRAN in group.parts and self.outcomes.get(oracle_tran.decided(group.act)):
+            known = self.followed.get((self.life, r.client), 0)
+            self.followed[self.life, r.client] = known | caller.knows
 
     def _acknowledge(self, r: Record, group: Group) -> None:
         """For A10: a change that a majority of the replicas of an object, as declared, has answered with ok. What is
@@ -347,7 +353,5 @@ def _clock(sid: str) -> int:
     return int(sid.partition(":")[0])
 
 
-def judge(
-    traces: Sequence[Trace], no_stop: float | None = None, ended: bool = False, outbox: bool = False
-) -> Verdict:
+def judge(traces: Sequence[Trace], no_stop: float | None = None, ended: bool = False, outbox: bool = False) -> Verdict:
     return Oracle(traces, no_stop=no_stop, ended=ended, outbox=outbox).judge()

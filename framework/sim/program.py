@@ -276,7 +276,10 @@ class Program:
             mine = [a for a in out if a.tran == act.tran and not a.decide]
             if act.decide and mine and chance.random() < self.shape.rare:
                 again = chance.choice(mine)
-                out.append(msgspec.structs.replace(again, kind="sync", tran=0, votes=False, pause=0.0))
+                if self.shape.uneven and chance.random() < 0.6:  # or something else, which may overtake it
+                    again = self._act(chance, 0, ())
+                kind: Kind = "sync" if again in mine else again.kind
+                out.append(msgspec.structs.replace(again, kind=kind, tran=0, votes=False, pause=0.0))
         return out
 
     def _at_one(self, chance: Random, act: Act) -> Act:
@@ -284,7 +287,9 @@ class Program:
         part = act.parts[0]
         if len(act.parts) > 1 or not part.footprint.readonly or self.by_name[part.object].whole:
             return act
-        if self.shape.heard:  # reads precede calls of their own client alone (P1 §4), and sessions do not tell them apart
+        if (
+            self.shape.heard
+        ):  # reads precede calls of their own client alone (P1 §4), and sessions do not tell them apart
             return act
         parts = (part._replace(replicas=(chance.choice(part.replicas),)),)
         receipt = SREC if act.receipt is not None else None
@@ -335,7 +340,7 @@ class Program:
     def lingers(self, invocation: Invocation, at: Replica) -> float:
         """How much longer this replica takes for a call than others."""
         chance = self.chance("lingers", invocation, at) if self.shape.uneven else None
-        return chance.uniform(5.0, 60.0) if chance is not None and chance.random() < self.shape.uneven else 0.0
+        return chance.uniform(5.0, 120.0) if chance is not None and chance.random() < self.shape.uneven else 0.0
 
     def _back(self, chance: Random, at: Kindred, chain: Sequence[tuple[Ancestor, Footprint]]) -> Act | None:
         """A call back to an object that waits for this instance, where that one runs, with the footprint of that one:
@@ -438,18 +443,18 @@ def _small(chance: Random, changing: bool) -> dict[str, object]:
     """Few objects, clients and calls, so that what there is meets; and it meets in unusual orders, because links differ
     by far in their delay, replicas in the time that a call takes, and a client may know what another one knows."""
     drawn: dict[str, object] = {
-        "nodes": chance.choice([3, 3, 4]) if changing else chance.choice([2, 3]),
+        "nodes": chance.choice([3, 3, 4]) if changing else chance.choice([2, 2, 3]),
         "least": 2,
         "most": 3,
         "objects": 1,
         "levels": 1,
-        "conflict": chance.choice([0.3, 0.4, 0.5]),
+        "conflict": chance.choice([0.25, 0.4, 0.5]),
         "keys": 0,
         "clients": chance.choice([2, 3, 4]),
         "calls": chance.choice([5, 8]),
-        "pace": chance.choice([10.0, 40.0]) if changing else chance.choice([1.0, 6.0, 20.0]),
+        "pace": chance.choice([10.0, 40.0]) if changing else chance.choice([1.0, 1.0, 10.0]),
         "transactions": chance.choice([0.4, 0.6]),
-        "rare": 0.2,
+        "rare": 0.8,
         "lone": 0.0,
         "votes": chance.choice([0.0, 0.0, 0.5]),
         "oneway": chance.choice([0.15, 0.4]),
@@ -465,8 +470,8 @@ def _small(chance: Random, changing: bool) -> dict[str, object]:
     if kind == "heard":
         drawn |= {"heard": chance.choice([0.4, 0.8])}
     elif kind == "lone":  # much is read, and at one replica
-        drawn |= {"readonly": 0.5, "rare": chance.choice([0.5, 0.9]), "lone": chance.choice([0.5, 0.9])}
-        drawn |= {"conflict": chance.choice([0.5, 0.7, 0.9]), "later": 0.3}
+        drawn |= {"readonly": 0.5, "rare": 0.9, "lone": chance.choice([0.5, 0.9]), "later": 0.4}
+        drawn |= {"conflict": chance.choice([0.5, 0.8])}
     elif kind == "deep":
         drawn |= {"objects": chance.choice([2, 3]), "levels": 2, "wide": chance.choice([0.4, 0.7]), "conflict": 0.5}
         drawn |= {"back": chance.choice([0.0, 0.6]), "upward": chance.choice([0.0, 0.3]), "keys": chance.choice([0, 2])}

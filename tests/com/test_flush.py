@@ -35,9 +35,7 @@ def a_request(no: int, at: str) -> Request:
 
 placed = st.builds(Placed, st.builds(group, st.integers(1, 4)), st.sampled_from(EVERYWHERE), st.just(7))
 requests = st.builds(a_request, st.integers(1, 4), st.sampled_from(["f@n1", "f@n3"]))
-reports = st.builds(
-    Report, st.lists(placed, max_size=4).map(tuple), st.lists(requests, max_size=4).map(tuple)
-)
+reports = st.builds(Report, st.lists(placed, max_size=4).map(tuple), st.lists(requests, max_size=4).map(tuple))
 
 
 @quick
