@@ -5,7 +5,7 @@ import pytest
 
 from framework.com.words import decode
 from framework.sim.explore.judge import Judge
-from framework.sim.explore.machine import Machine
+from framework.sim.explore.machine import Choice, Machine
 from framework.sim.explore.scenario import load
 from framework.sim.explore.search import Report, explore, strategy
 
@@ -82,37 +82,41 @@ def state_that_comes_late() -> list[str]:
     """What is wrong at the end of one schedule of ``too-late``: n4 has promised for the view without n2 when the state
     that n2 had given it arrives."""
     machine = Machine(load("too-late"))
-    state, word = machine.initial, ""
+    state = machine.initial
 
-    def happens(node: str, *event: str) -> bool:
+    def word(choice: Choice) -> str:
+        if choice.event[0] != "takes":
+            return ""
+        item = machine.real(choice.event)[2]
+        return type(decode(item[1], choice.event[1])).__name__
+
+    def happens(*event: str, node: str = "", what: str = "") -> bool:
         nonlocal state
         for choice in machine.choices(state):
-            said = choice.event
-            what = type(decode(machine.items[said[2]][1], said[1])).__name__ if said[0] == "takes" else ""  # type: ignore[arg-type]
-            if node in ("", machine.nodes[choice.node]) and event == said[: len(event)] and word in ("", what):
+            here = node in ("", machine.nodes[choice.node]) and what in ("", word(choice))
+            if here and choice.event[: len(event)] == event:
                 state = machine.next(state, choice)
                 return True
         return False
 
-    def everything_arrives() -> None:
-        while happens("", "takes"):
+    def all_arrive(what: str = "") -> None:
+        while happens("takes", what=what):
             pass
 
-    happens("n2", "client", "a")
+    happens("client", "a")
     for node in ("n3", "n4"):
-        happens(node, "returns")
-        happens(node, "ticks")
-    everything_arrives()
-    happens("n1", "ticks")
-    everything_arrives()  # n3 and n4 are members
-    assert happens("n2", "gets", "n4")  # it is asked for the state, and gives it
-    happens("n1", "evicts")
-    happens("n1", "ticks")
-    for word in ("Prepare", "Promise"):
-        everything_arrives()
-    word = ""
-    assert happens("n4", "gets", "n2")
-    everything_arrives()
+        happens("returns", node=node)
+        happens("ticks", node=node)
+    all_arrive()
+    happens("ticks", node="n1")
+    all_arrive()
+    assert happens("gets", "n4", node="n2"), "n4 is a member, and asks for the state"
+    happens("evicts", node="n1")
+    happens("ticks", node="n1")
+    all_arrive("Prepare")
+    all_arrive("Promise")
+    assert happens("gets", "n2", node="n4"), "the state is here"
+    all_arrive()
     judge = Judge(machine, most=2)
     judge.look(state, list)
     return [str(violation) for finding in judge.findings for violation in finding.violations]
