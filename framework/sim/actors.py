@@ -152,6 +152,7 @@ class Actors(Performer):
 
     def settle(self, node: SimNode, effect: Settle) -> None:
         invocation = self.performed.pop(effect.sid)
+        self.world.upheaval.applied()
         if not effect.commit:
             ledger = self.ledgers[effect.replica]
             self.ledgers[effect.replica] = ledger.without(lambda done: done == invocation)
