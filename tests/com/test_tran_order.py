@@ -272,7 +272,7 @@ def test_a_call_back_that_is_not_settled_is_named_also_where_it_runs() -> None:
 
 @pytest.mark.xfail(strict=True, reason="open: a commit that waits for itself (docs/protocol.md, 7.4)")
 def test_a_commit_does_not_wait_for_itself() -> None:
-    """P reads at n2 alone and waits for X there. Y follows P there, and nowhere else: it is answered by n1, and T commits.
+    """P reads at n2 alone and waits for X there. Y follows P there, and nowhere else: n1 answers it, and T commits.
     At n2 X then stays until Y has been performed, Y waits for P, and P for X."""
     s = stage("x/r")
     s.object("a", "n3", "m/m")
