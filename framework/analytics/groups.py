@@ -73,6 +73,7 @@ class Group:
         self.traces = traces
         self.views = Views(traces)
         self.written = written
+        self.falls: list[tuple[Place, int]] = []  # began in this view without a member that could give a state
         self.fallen: set[str] = set()  # objects of which all replicas that had a state departed at once
         self.places: dict[str, Place] = {}
         self.faults: list[tuple[str, str, str]] = []  # rule, place or life, text
@@ -83,6 +84,8 @@ class Group:
         self.stopped = {(t.header.node, t.header.life) for t in traces if any(r.event == "stop" for r in t.records)}
         self.over = bool(self.views.final) and self.views.final <= self.stopped
         self._adoptions()
+        self.fallen = {place.object for place, version in self.falls if not self._has_a_state(place, version)}
+        self._one_history()
         self._left_open()
 
     def _place(self, name: str, replica: str) -> None:
@@ -128,8 +131,8 @@ class Group:
         place.ready_view, place.ready_i = r.view, r.i
         if not r.ticket:
             place.history = place.life[1]
-            if not self.views.formed(r.view) and not self._has_a_state(place, r.view):
-                self.fallen.add(place.object)
+            if not self.views.formed(r.view):
+                self.falls.append((place, r.view))
             return
         if is_unwritten(r.ticket):
             place.torn = True
@@ -148,12 +151,30 @@ class Group:
         place.history, place.torn = donor.history, donor.torn or bool(r.open)  # beside what its ticket says
         steps = donor.segments
         place.segments = (*steps, Segment(donor.name, i, len(steps)))
-        if not self.views.has(r.view, donor.life) and not self._has_a_state(place, r.view):
-            self.fallen.add(place.object)
+        if not self.views.has(r.view, donor.life):
+            self.falls.append((place, r.view))
 
     def _has_a_state(self, place: Place, version: int) -> bool:
+        """Had another replica of this object one when this view began?"""
         others = [p for p in self.places.values() if p.object == place.object and p is not place]
-        return any(p.ready_view is not None and self.views.has(version, p.life) for p in others)
+        return any(
+            p.ready_view is not None and p.ready_view < version and self.views.has(version, p.life) for p in others
+        )
+
+    def _one_history(self) -> None:
+        """A7, too: none begins with nothing beside one that has what was performed before."""
+        first: dict[str, Place] = {}
+        for place in self.places.values():
+            if not place.final or place.ready_view is None or place.torn or self.fallen or not self.over:
+                continue
+            other = first.setdefault(place.object, place)
+            if other.history != place.history:
+                text = f"{other.name} {_began(other)}, and {place.name} {_began(place)}"
+                self.faults.append(("A7", place.name, text))
+
+
+def _began(place: Place) -> str:
+    return f"began with nothing in view {place.history}" if place.history else "has the state from the beginning"
 
 
 class Lives(msgspec.Struct):

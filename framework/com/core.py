@@ -187,8 +187,7 @@ class Com:
         return self.clock
 
     def clock_at_least(self, number: int) -> None:
-        """A node's clock is never behind a stamp it has given or delivered. So a request sent by someone who knows
-        of a delivery has a higher origin stamp: its context need not name what it knows to be delivered."""
+        """A node's clock is never behind a stamp that it has given or delivered (docs/protocol.md, 3.1)."""
         if number > self.clock:
             self.clock = number
 

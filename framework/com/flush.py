@@ -39,22 +39,18 @@ def report(com: "Com", leaving: Sequence[Node]) -> Report:
     return Report(
         tuple([Placed(group, at, number) for (group, at), number in sorted(proposals.items())]),
         tuple([requests[key] for key in sorted(requests)]),
-        com.clock,
     )
 
 
 def union(reports: Iterable[Report]) -> Report:
     proposals: dict[tuple[GroupId, Replica], int] = {}
     requests: dict[tuple[GroupId, ObjectName], Request] = {}
-    clock = 0
     for one in reports:
-        clock = max(clock, one.clock)
         proposals.update({(p.group, p.replica): p.number for p in one.proposals})
         requests.update({(r.group, object_of(r.target)): r for r in one.requests})
     return Report(
         tuple([Placed(group, at, number) for (group, at), number in sorted(proposals.items())]),
         tuple([requests[key] for key in sorted(requests)]),
-        clock,
     )
 
 
@@ -63,7 +59,6 @@ def install(com: "Com", decision: Decision) -> None:
     moved = {*decision.left, *decision.joined}
     com.lives.install(decision.view, decision.left, decision.joined)
     com.view = decision.view.version
-    com.clock_at_least(decision.report.clock)
     completed = _completed(com.lives, decision)
     alive = _alive(com.lives, completed)
     com.known.close(moved, alive)

@@ -37,7 +37,6 @@ class Report(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen
 
     proposals: tuple[Placed, ...] = ()
     requests: tuple[Request, ...] = ()
-    clock: int = 0
 
 
 class Decision(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):

@@ -48,6 +48,7 @@ class Actors(Performer):
             home = home if home in world.nodes else next(iter(world.nodes))
             if program.left.has(f"client {name}", f"at {home}"):
                 client = ClientRunner(world, program, name, home, tuple(program.client(name)))
+                client.others = self.clients
                 self.clients[name] = client
                 world.after(start, client.go)
 
@@ -73,7 +74,8 @@ class Actors(Performer):
             return script.work
 
         def done() -> None:
-            self.world.after(script.work, lambda: self._complete(runner, effect, script.ok and not runner.stopped))
+            work = script.work + self.program.lingers(request.invocation, effect.replica)
+            self.world.after(work, lambda: self._complete(runner, effect, script.ok and not runner.stopped))
 
         runner = InstanceRunner(node, effect.sid, script.acts, change, done)
         chance = self.program.chance("patience", request.invocation)
@@ -150,6 +152,7 @@ class Actors(Performer):
 
     def settle(self, node: SimNode, effect: Settle) -> None:
         invocation = self.performed.pop(effect.sid)
+        self.world.upheaval.applied()
         if not effect.commit:
             ledger = self.ledgers[effect.replica]
             self.ledgers[effect.replica] = ledger.without(lambda done: done == invocation)

@@ -36,17 +36,25 @@ class Oracle(States):
 
     ``no_stop``: judge A9, too, with this bound for the time from sending to delivery. Only where all nodes have one
     clock and the links between survivors are quick, as the simulator knows. ``ended``: the run is over, so that whoever
-    has not stopped and is in the final view should not be there (A8)."""
+    has not stopped and is in the final view should not be there (A8). ``outbox``: no one-way call was declared to be
+    independent of its caller, which a trace does not say: so none leaves an instance that is aborted."""
 
     def __init__(
-        self, traces: Sequence[Trace], most: int = 20, no_stop: float | None = None, ended: bool = False
+        self,
+        traces: Sequence[Trace],
+        most: int = 20,
+        no_stop: float | None = None,
+        ended: bool = False,
+        outbox: bool = False,
     ) -> None:
         super().__init__(traces, most)
+        self.outbox = outbox
         self.no_stop = no_stop
         self.ended = ended
         self.bits = 0
         self.others: dict[Life, int] = {}  # records that say that something else has gone on there
         self.sessions = {}
+        self.followed: dict[tuple[Life, str], int] = {}  # what clients know by their transactions that are committed
         self.early: list[
             tuple[Place, int, Group, Group]
         ] = []  # delivered in this view, before another that precedes it
@@ -55,11 +63,12 @@ class Oracle(States):
         for fault in self.views.faults:
             self.blame("A6", fault)
         self._replay()
+        self._fall()
         self._significant()
         oracle_tran.recall(self)
         oracle_whole.judge(self)
         oracle_crash.judge(self)
-        oracle_tran.judge(self)
+        oracle_tran.judge(self, self.outbox)
         oracle_whole.judge_liveness(self, self.ended)
         if self.no_stop is not None:
             oracle_stop.judge(self, self.no_stop)
@@ -102,6 +111,8 @@ class Oracle(States):
                 self.blame("A1", f"{r.node} record {r.i}: {r.sid} sends {r.group} but was never started")
         for after in r.sessions:
             caller.knows |= self.sessions[after]
+        if r.client and not r.tran:
+            caller.knows |= self.followed.get((self.life, r.client), 0)
         group = Group(r, self.life, {replica: self.place_at(replica, r.view) for replica, _ in r.dests})
         if r.group in self.groups:
             self.blame("A1", f"{r.node} record {r.i}: group id {r.group} was used twice")
@@ -167,6 +178,9 @@ class Oracle(States):
             self._check_alone(instance, place, held)
         if _clock(r.sid) <= _clock(group.sid):
             self.blame("P3 §4.1", f"{r.sid} started after {group.sid}, which sent its request {r.group}")
+        if _clock(r.sid) <= place.clock:
+            self.blame("P3 §4.1", f"{r.sid} started after another one there, with {place.clock} or in its state")
+        place.clock = max(place.clock, _clock(r.sid))
         instance.knows = group.carries | (0 if instance.passed_over else self._inherited(instance, place))
         for name, footprint in group.parts.items():
             if not footprint.readonly:
@@ -299,6 +313,9 @@ class Oracle(States):
             self._acknowledge(r, group)
         if r.client:
             self.sessions[f"{r.group} received"] = caller.knows | caller.reads
+        if r.client and TRAN in group.parts and self.outcomes.get(oracle_tran.decided(group.act)):
+            known = self.followed.get((self.life, r.client), 0)
+            self.followed[self.life, r.client] = known | caller.knows
 
     def _acknowledge(self, r: Record, group: Group) -> None:
         """For A10: a change that a majority of the replicas of an object, as declared, has answered with ok. What is
@@ -336,5 +353,5 @@ def _clock(sid: str) -> int:
     return int(sid.partition(":")[0])
 
 
-def judge(traces: Sequence[Trace], no_stop: float | None = None, ended: bool = False) -> Verdict:
-    return Oracle(traces, no_stop=no_stop, ended=ended).judge()
+def judge(traces: Sequence[Trace], no_stop: float | None = None, ended: bool = False, outbox: bool = False) -> Verdict:
+    return Oracle(traces, no_stop=no_stop, ended=ended, outbox=outbox).judge()

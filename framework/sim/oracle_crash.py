@@ -14,6 +14,7 @@ def judge(run: Facts) -> None:
         _acknowledged(run)
         _uniform(run)
         _cut(run)
+        _one_history(run)
 
 
 def _after_agreement(instance: Performed) -> bool:
@@ -159,3 +160,19 @@ def _cut(run: Facts) -> None:
                         f"{group.view} and performed at {dests[0].name}"
                     )
                     run.blame_missing("A7", place, invocation, text)
+
+
+def _one_history(run: Facts) -> None:
+    """A7, too: no replica begins with nothing beside one that has what was performed before. What one of them lacks
+    may have been told by now."""
+    told = {name for name, _ in run.missing}
+    for name in run.objects:
+        places = run.survivors(name)
+        for place in places:
+            first = places[0]
+            if place.history != first.history and told.isdisjoint((place.name, first.name)):
+                run.blame("A7", f"{first.name} {_began(first)}, and {place.name} {_began(place)}")
+
+
+def _began(place: Place) -> str:
+    return f"began with nothing in view {place.history}" if place.history else "has the state from the beginning"

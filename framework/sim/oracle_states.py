@@ -33,8 +33,8 @@ class States(Replay):
         place.ready, place.took = r.view, r.i
         if not r.ticket:
             place.history = self.life[1]
-            if not self.views.formed(r.view) and not self._has_a_state(place, r.view):
-                self.fallen.add(place.object)
+            if not self.views.formed(r.view):
+                self.falls.append((place, r.view))
             return
         self.verdict.adopted += 1
         if is_unwritten(r.ticket):
@@ -45,8 +45,8 @@ class States(Replay):
         if place.torn:
             return
         donor = self.places[named(replica, since)]
-        if not self.views.has(r.view, donor.life) and not self._has_a_state(place, r.view):
-            self.fallen.add(place.object)
+        if not self.views.has(r.view, donor.life):
+            self.falls.append((place, r.view))
         taken = donor.performed[: donor.adopted]
         running = [p.invocation for p in donor.own if p.start <= i and (p.ended is None or p.ended.i > i)]
         taken += [
@@ -54,6 +54,7 @@ class States(Replay):
             for p in donor.own
             if p.ended is not None and p.ended.i <= i and not any(self.within(p.invocation, r) for r in running)
         ]
+        place.clock = max([int(p.sid.partition(":")[0]) for p in taken], default=0)
         taken += self._kept(r, place.object)
         place.history, place.torn = donor.history, donor.torn
         place.adopted = len(taken)
@@ -74,10 +75,14 @@ class States(Replay):
             self.blame("A1", f"{r.node} record {r.i}: {r.replica} adopted {unknown}, which nobody has performed")
         return [oracle_tran.settled(found[i], r) for i in r.open if i in found]
 
+    def _fall(self) -> None:
+        """Which objects have lost all replicas that had a state? Each record says only what one of them began with."""
+        self.fallen = {place.object for place, version in self.falls if not self._has_a_state(place, version)}
+
     def _has_a_state(self, place: Place, version: int) -> bool:
-        """Does another replica of this object in this view have one?"""
+        """Had another replica of this object one when this view began?"""
         others = [p for p in self.places.values() if p.object == place.object and p is not place]
-        return any(p.ready is not None and self.views.has(version, p.life) for p in others)
+        return any(p.ready is not None and p.ready < version and self.views.has(version, p.life) for p in others)
 
     def _leaves_trace(self, instance: Performed) -> bool:
         assert instance.footprint is not None

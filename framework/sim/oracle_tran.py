@@ -25,15 +25,25 @@ from framework.trace.record import Record
 TRAN = "tran"
 
 
-def judge(run: Facts) -> None:
+def judge(run: Facts, outbox: bool = False) -> None:
     if TRAN not in run.objects or (_all_lost(run) and not run.objects[TRAN].durable):
         return  # all nodes were lost at once, and with them what was decided
     _one_outcome(run)
     _atomic(run)
+    if outbox:
+        _unsent(run)
     if run.is_over():
         _told(run)
     if not _all_lost(run):
         _isolated(run)
+
+
+def _unsent(run: Facts) -> None:
+    """T2, too: a one-way call leaves when its caller is committed, and not at all if that is aborted."""
+    for group in run.groups.values():
+        ended = run.callers[group.sid].ended
+        if group.kind == "oneway" and TRAN not in group.parts and ended is not None and not ended.committed:
+            run.blame("T2", f"{group.act} was sent by {group.sid}, which was aborted")
 
 
 def _all_lost(run: Facts) -> bool:

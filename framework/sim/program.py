@@ -69,6 +69,10 @@ class Shape(msgspec.Struct, frozen=True):
     convoys: float = 0.0  # share of the calls of clients that travel with others, where that may be
     votes: float = 0.0  # share of the transactions of clients that are one call, and decided by its parts
     rare: float = 0.0  # with transactions: how much more there is of what is rare in others
+    heard: float = 0.0  # share of the calls of clients that follow what another client knows
+    uneven: float = 0.0  # share of the calls that take some replicas much longer than others; links differ by as much
+    upward: float = 0.0  # share of the instances that end with a one-way call to any object, also from a call back
+    horizon: float = 0.0  # faults of the group happen before this; 0: the usual time
 
 
 class Kindred(msgspec.Struct, frozen=True):
@@ -272,13 +276,20 @@ class Program:
             mine = [a for a in out if a.tran == act.tran and not a.decide]
             if act.decide and mine and chance.random() < self.shape.rare:
                 again = chance.choice(mine)
-                out.append(msgspec.structs.replace(again, kind="sync", tran=0, votes=False, pause=0.0))
+                if self.shape.uneven and chance.random() < 0.6:  # or something else, which may overtake it
+                    again = self._act(chance, 0, ())
+                kind: Kind = "sync" if again in mine else again.kind
+                out.append(msgspec.structs.replace(again, kind=kind, tran=0, votes=False, pause=0.0))
         return out
 
     def _at_one(self, chance: Random, act: Act) -> Act:
         """A read at one replica, as clients read who say nothing else."""
         part = act.parts[0]
         if len(act.parts) > 1 or not part.footprint.readonly or self.by_name[part.object].whole:
+            return act
+        if (
+            self.shape.heard
+        ):  # reads precede calls of their own client alone (P1 §4), and sessions do not tell them apart
             return act
         parts = (part._replace(replicas=(chance.choice(part.replicas),)),)
         receipt = SREC if act.receipt is not None else None
@@ -296,7 +307,7 @@ class Program:
         self, invocation: Invocation, args: bytes, above: Sequence[Ancestor], at: Kindred, footprint: Footprint
     ) -> Script:
         if args == BACK:
-            return Script((), 0.5, True)
+            return Script(self._upward(invocation, at), 0.5, True)
         waiting = _footprints.decode(args) if not args.startswith(_CARRIES) else ()
         chance = self.chance("call", invocation, at.name)
         acts: list[Act] = []
@@ -314,7 +325,22 @@ class Program:
             back = self._back(chance, at, list(zip(chain, waiting, strict=True)))
             if back is not None:
                 acts.append(back)
-        return Script(tuple(acts), chance.uniform(0.0, 3.0), chance.random() >= self.shape.abort)
+        work, ok = chance.uniform(0.0, 3.0), chance.random() >= self.shape.abort
+        return Script((*acts, *self._upward(invocation, at)), work, ok)
+
+    def _upward(self, invocation: Invocation, at: Kindred) -> tuple[Act, ...]:
+        """A one-way call to any object, also one above: nobody waits for it, so it makes no circle."""
+        chance = self.chance("upward", invocation, at.name)
+        if len(invocation.path) > self.shape.depth or chance.random() >= self.shape.upward:
+            return ()
+        o = chance.choice(self.objects)
+        part = Outgoing(o.name, self.footprint(chance, o), msgspec.msgpack.encode(()), o.replicas)
+        return (Act("oneway", "mcast" if len(o.replicas) > 1 else "ucast", (part,), None, chance.uniform(0.0, 2.0)),)
+
+    def lingers(self, invocation: Invocation, at: Replica) -> float:
+        """How much longer this replica takes for a call than others."""
+        chance = self.chance("lingers", invocation, at) if self.shape.uneven else None
+        return chance.uniform(5.0, 120.0) if chance is not None and chance.random() < self.shape.uneven else 0.0
 
     def _back(self, chance: Random, at: Kindred, chain: Sequence[tuple[Ancestor, Footprint]]) -> Act | None:
         """A call back to an object that waits for this instance, where that one runs, with the footprint of that one:
@@ -409,6 +435,50 @@ def _left_of(shape: Shape, left: Left) -> Shape:
     return msgspec.structs.replace(shape, **dict.fromkeys(gone, 0.0))
 
 
+#: With transactions, worlds from this seed on are small, and nothing in them takes as long as anything else.
+SMALL = 30_000_000
+
+
+def _small(chance: Random, changing: bool) -> dict[str, object]:
+    """Few objects, clients and calls, so that what there is meets; and it meets in unusual orders, because links differ
+    by far in their delay, replicas in the time that a call takes, and a client may know what another one knows."""
+    drawn: dict[str, object] = {
+        "nodes": chance.choice([3, 3, 4]) if changing else chance.choice([2, 2, 3]),
+        "least": 2,
+        "most": 3,
+        "objects": 1,
+        "levels": 1,
+        "conflict": chance.choice([0.25, 0.4, 0.5]),
+        "keys": 0,
+        "clients": chance.choice([2, 3, 4]),
+        "calls": chance.choice([5, 8]),
+        "pace": chance.choice([10.0, 40.0]) if changing else chance.choice([1.0, 1.0, 10.0]),
+        "transactions": chance.choice([0.4, 0.6]),
+        "rare": 0.8,
+        "lone": 0.0,
+        "votes": chance.choice([0.0, 0.0, 0.5]),
+        "oneway": chance.choice([0.15, 0.4]),
+        "later": chance.choice([0.0, 0.3]),
+        "wide": 0.0,
+        "back": 0.0,
+        "abort": chance.choice([0.02, 0.1]),
+        "repeat": 0.0,
+        "cancel": 0.0,
+        "uneven": chance.choice([0.1, 0.3, 0.5]),
+    }
+    kind = chance.choice(["flat", "heard", "lone", "deep"])
+    if kind == "heard":
+        drawn |= {"heard": chance.choice([0.4, 0.8])}
+    elif kind == "lone":  # much is read, and at one replica
+        drawn |= {"readonly": 0.5, "rare": 0.9, "lone": chance.choice([0.5, 0.9]), "later": 0.4}
+        drawn |= {"conflict": chance.choice([0.5, 0.8])}
+    elif kind == "deep":
+        drawn |= {"objects": chance.choice([2, 3]), "levels": 2, "wide": chance.choice([0.4, 0.7]), "conflict": 0.5}
+        drawn |= {"back": chance.choice([0.0, 0.6]), "upward": chance.choice([0.0, 0.3]), "keys": chance.choice([0, 2])}
+        drawn |= {"repeat": chance.choice([0.0, 0.2]), "cancel": chance.choice([0.0, 0.2])}
+    return drawn | {"horizon": 400.0} if changing else drawn
+
+
 def random_shape(seed: str, fixed: dict[str, object], changing: bool = False) -> Shape:
     """A world for this seed; what is given stays as it is. ``changing``: one whose group changes, with more replicas
     and clients that take longer."""
@@ -448,6 +518,8 @@ def random_shape(seed: str, fixed: dict[str, object], changing: bool = False) ->
                 "clients": more.randint(3, 6),
                 "pace": drawn.get("pace", 2.0) if changing else more.choice([0.5, 2.0]),
             }
+        if int(seed) >= SMALL:
+            drawn |= _small(Random(f"{seed}/small"), changing)
         fixed = {name: value for name, value in fixed.items() if name != "transactions"}
     if fixed.get("convoys"):
         more = Random(f"{seed}/convoys")

@@ -89,7 +89,11 @@ def build(seed: int, options: Options | None = None, left: Left | None = None) -
     left = left or Left(options.left)
     text = str(seed)
     program = Program(text, random_shape(text, options.shape, options.faults in ("group", "all", "wiped")), left)
-    world = World(text, program.nodes, placements(program), random_faults(text, options.faults), left)
+    faults, shape = random_faults(text, options.faults), program.shape
+    if shape.uneven or shape.horizon:
+        uneven = bool(shape.uneven) and not faults.punctual
+        faults = msgspec.structs.replace(faults, uneven=uneven, horizon=shape.horizon)
+    world = World(text, program.nodes, placements(program), faults, left)
     Actors(world, program)
     return world
 
@@ -101,9 +105,9 @@ def run(seed: int, options: Options | None = None) -> Run:
 def judged(seed: int, world: World) -> Run:
     """Run this world to its end."""
     drained = world.run()
-    verdict = judge(world.traces(), no_stop=NO_STOP if world.faults.punctual else None)
+    verdict = judge(world.traces(), no_stop=NO_STOP if world.faults.punctual else None, outbox=True)
     for traces in world.earlier:
-        verdict = together(judge(traces), verdict)
+        verdict = together(judge(traces, outbox=True), verdict)
     if not drained:  # what else is wrong may well come from that
         verdict.violations.insert(0, Violation("A8", f"the run did not come to an end by time {world.now:.0f}"))
     return Run(seed, verdict, world.traces(), world)

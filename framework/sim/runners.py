@@ -1,6 +1,6 @@
 """Clients and instances of a random program: they act through the com layer as people's code would."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from framework.com.events import AnyEvent, Begin, Cancel, Collect, Decide, Received, Session, Submit
 from framework.ids import Node, Sid
@@ -223,6 +223,8 @@ class ClientRunner(Runner):
         self.moves = 0  # how often it had to look for a home
         self.moving = False
         self.trans = Transactions(self)
+        self.others: Mapping[str, ClientRunner] = {}  # all clients: it may hear from them
+        self.heard: dict[int, tuple[Session, ...]] = {}  # what others had told it before each call
 
     def _finished(self) -> None:
         self.over = True
@@ -284,7 +286,7 @@ class ClientRunner(Runner):
             act.parts,
             act.receipt if at_once else None,
             None,
-            self._bring(self.homes[call], before),
+            self._bring(self.homes[call], before) + self._hear(call),
             min(done, call),
             tran=self.trans.number(act),
             votes=act.votes,
@@ -311,6 +313,15 @@ class ClientRunner(Runner):
         new = [s for at, s in sessions.items() if at != here and (here, s.after) not in self.brought]
         self.brought.update((here, s.after) for s in new)
         return tuple(new)
+
+    def _hear(self, call: int) -> tuple[Session, ...]:
+        """What another client knows: the call follows that, and so does a repetition of it."""
+        if call not in self.heard:
+            chance = self.program.chance("heard", self.name, call) if self.program.shape.heard else None
+            others = [c for c in self.others.values() if c is not self and c.sessions]
+            tells = chance is not None and bool(others) and chance.random() < self.program.shape.heard
+            self.heard[call] = tuple(chance.choice(others).sessions.values()) if chance is not None and tells else ()
+        return self.heard[call]
 
     def keep(self, node: SimNode, session: Session) -> None:
         self.sessions[node.stay] = session

@@ -31,6 +31,8 @@ class Upheaval:
         self.absent: set[Node] = set()  # stay away for good
         self._strikes = 0  # so many blackouts come when a transaction has just been decided
         self._striking = self._chance("strikes")
+        self._rejoins = 0  # so many nodes crash when an outcome has just been applied, and are soon back
+        self._rejoining = self._chance("rejoins")
         faults = world.faults
         names = world.drawn
         if len(names) < 2:
@@ -43,6 +45,7 @@ class Upheaval:
             chance = self._chance("wipe", i)
             self._at(f"wipe {i}", chance.uniform(20.0, world.horizon * 0.7), partial(self._wipe, chance))
         self._strikes = 2 if faults.members else 0
+        self._rejoins = 2 if faults.members and faults.horizon else 0
         self._each("leave", faults.leaves, self._leave)
         self._each("evict", faults.evicts, self._evict)
         for i in range(faults.partitions):
@@ -169,6 +172,23 @@ class Upheaval:
                 self.world.now + self._striking.uniform(0.0, 15.0),
                 partial(self._blackout, self._striking),
             )
+
+    def applied(self) -> None:
+        """A transaction is over at a replica, and others may not have heard of it: that is the moment for a crash."""
+        if self._rejoins and self.world.now < self.world.horizon and self._rejoining.random() < 0.1:
+            self._rejoins -= 1
+            when = self.world.now + self._rejoining.uniform(0.0, 15.0)
+            self._at(f"rejoin {self._rejoins}", when, self._rejoin)
+
+    def _rejoin(self) -> None:
+        nodes = [n for n in self.world.nodes.values() if n.com is not None and self._may_go(n)]
+        if not nodes:
+            return
+        node, now = self._rejoining.choice(nodes), self.world.now
+        down = self._rejoining.uniform(1.0, 20.0)
+        node.crash()
+        self._start_at(node, now + down)
+        self.world.story.append((now, now + down, f"{node.name} crashes as a transaction is over"))
 
     def _start_at(self, node: SimNode, when: float) -> None:
         starts = node.starts

@@ -134,6 +134,7 @@ class Place:
         self.history = 0  # 0: from the beginning of the run; else the version in which it began with nothing
         self.torn = False  # nobody has written down what it adopted
         self.took: int | None = None  # counter of the record with which a life that joined got its state
+        self.clock = 0  # of the last instance that started here, or in the state that was adopted
         self.adopted = 0  # so many of the first it performed are what it adopted
         self.performed: list[Performed] = []
         self.by_invocation: dict[str, Performed] = {}
@@ -187,6 +188,7 @@ class Facts:
         self.acknowledged: list[tuple[Group, str]] = []  # with the object: a majority of its replicas said ok
         self.seen: dict[tuple[Group, str], str] = {}  # changes of a durable object, and a read that has told of each
         self.stopped: dict[Life, Record] = {}
+        self.falls: list[tuple[Place, int]] = []  # began in this view without a member that could give a state
         self.fallen: set[str] = set()  # objects of which all replicas that had a state departed at once
         self.of_tran: dict[str, int] = {}  # bits of what is part of each transaction
         self.parts_of: dict[str, set[str]] = {}  # what the root of each transaction called itself

@@ -49,6 +49,8 @@ class Faults(msgspec.Struct, frozen=True):
     lags: int = 0  # a node whose frames are so late that it may be taken for dead
     havoc: bool = False  # crashes come together, also of a majority
     blackouts: int = 0  # all nodes crash at the same moment
+    uneven: bool = False  # links differ by far in their delay
+    horizon: float = 0.0  # faults happen before this; 0: the usual time
     wipes: int = 0  # the same, and all disks are lost: a group begins that knows nothing of the one before
 
     @property
@@ -60,7 +62,7 @@ class Faults(msgspec.Struct, frozen=True):
     @property
     def punctual(self) -> bool:
         """Is every message in time, and every node that is alive at work, so that a delay has no other cause?"""
-        links = (self.loss, self.duplication, self.reorder, self.cuts, self.pauses, self.slow)
+        links = (self.loss, self.duplication, self.reorder, self.cuts, self.pauses, self.slow, self.uneven)
         dark = self.blackouts, self.wipes
         return not any((*links, self.partitions, self.freezes, self.lags, self.havoc, *dark))
 
@@ -98,7 +100,7 @@ class World:
             self.nodes[name].live(self.directory)
         self._wires: dict[tuple[Node, Node], Wire] = {}
         self._cuts: list[tuple[Node, Node, float, float]] = []
-        self.horizon = 1200.0 if faults.members else 400.0  # faults happen before this
+        self.horizon = faults.horizon or (1200.0 if faults.members else 400.0)  # faults happen before this
         self.earlier: list[list[Trace]] = []  # of groups that have lost all, each judged by itself
         self.story: list[tuple[float, float, str]] = []  # faults with a beginning and an end, for people
         self.on_transmit: Callable[[Node, Node, float, list[float]], None] | None = None
@@ -183,7 +185,7 @@ class World:
             return Random(f"{self.seed}/wire/{a}/{b}/{what}")
 
         faults = self.faults
-        base = chance("base").uniform(1.0, 4.0)
+        base = chance("base").choice([0.5, 1.0, 3.0, 9.0, 25.0]) if faults.uneven else chance("base").uniform(1.0, 4.0)
         wire: Wire = Delay(chance("delay"), base, base * chance("spread").uniform(1.0, 4.0))
         if not faults.reorder:
             wire = Fifo(wire)

@@ -34,9 +34,7 @@ def a_request(no: int, at: str) -> Request:
 
 placed = st.builds(Placed, st.builds(group, st.integers(1, 4)), st.sampled_from(EVERYWHERE), st.just(7))
 requests = st.builds(a_request, st.integers(1, 4), st.sampled_from(["f@n1", "f@n3"]))
-reports = st.builds(
-    Report, st.lists(placed, max_size=4).map(tuple), st.lists(requests, max_size=4).map(tuple), st.integers(0, 50)
-)
+reports = st.builds(Report, st.lists(placed, max_size=4).map(tuple), st.lists(requests, max_size=4).map(tuple))
 
 
 @quick
@@ -45,7 +43,6 @@ def test_the_union_has_what_anybody_has(some: list[Report]) -> None:
     union = flush.union(some)
     assert set(union.proposals) == {p for r in some for p in r.proposals}
     assert {r.group for r in union.requests} == {r.group for one in some for r in one.requests}
-    assert union.clock == max(r.clock for r in some)
     assert len({(r.group, r.target.partition("@")[0]) for r in union.requests}) == len(union.requests)
 
 
@@ -55,7 +52,7 @@ def test_the_union_does_not_depend_on_who_is_asked_first(some: list[Report], cha
     """Up to the target, which each destination sets to itself: any replica of the object holds the same content."""
 
     def content(report: Report) -> Any:
-        return report.proposals, [(r.group, r.number) for r in report.requests], report.clock
+        return report.proposals, [(r.group, r.number) for r in report.requests]
 
     other = list(some)
     chance.shuffle(other)
@@ -67,7 +64,7 @@ def test_the_union_does_not_depend_on_who_is_asked_first(some: list[Report], cha
 
 
 def goes_on(*requests: Request) -> list[Request]:
-    return flush._completed(after(), Decision(OUT.view, OUT.left, (), Report((), requests, 0)))
+    return flush._completed(after(), Decision(OUT.view, OUT.left, (), Report((), requests)))
 
 
 def after() -> Lives:
@@ -130,7 +127,7 @@ def test_a_report_has_what_came_from_those_who_leave_and_nothing_else() -> None:
     report = flush.report(com, [N2])
     assert [r.group for r in report.requests] == [group(1)]
     assert report.proposals == (Placed(group(1, "tran@n3"), Replica("f@n2"), 11),)
-    assert flush.report(com, []) == Report((), (), com.clock)
+    assert flush.report(com, []) == Report()
 
 
 def test_what_is_delivered_is_reported_until_all_have_it() -> None:
@@ -286,7 +283,7 @@ def test_an_announced_request_that_comes_with_the_flush_is_whole(field: str) -> 
 
 
 def survives(*brought: Request) -> Decision:
-    return Decision(OUT.view, OUT.left, (), Report((), brought, 0))
+    return Decision(OUT.view, OUT.left, (), Report((), brought))
 
 
 def free(no: int = 1, **change: Any) -> Request:
@@ -353,7 +350,7 @@ def test_who_has_a_place_behind_a_void_request_comes_after_what_that_one_stood_f
         f.arrive(each)
     g.arrive(act(1, "g@n1"))
     assert all(f.order.entries[r.group].proposal is not None for r in (one, two, three))
-    union = Report((Placed(one.group, Replica("f@n2"), 50),), (one, act(1, "g@n1")), 0)
+    union = Report((Placed(one.group, Replica("f@n2"), 50),), (one, act(1, "g@n1")))
     flush.install(com, Decision(OUT.view, OUT.left, (), union))
     assert two.group not in f.order.entries
     third, first = f.order.entries[three.group], f.order.entries[one.group]

@@ -511,14 +511,6 @@ def test_a_kept_frame_that_is_bad_is_told_not_raised() -> None:
     assert any(isinstance(e, Dropped) and "acknowledges 99" in e.why for e in council.heard[N2])
 
 
-def test_the_clock_passes_all_that_was_reported() -> None:
-    """What is sent in the new view has a higher stamp than what anybody who decided it had seen."""
-    council = Council()
-    decision = Decision(NEXT.view, NEXT.left, (), Report((), (), 500))
-    council.step(N1, Arrived(N2, encode(Decided(N2, decision))))
-    assert council.com[N1].clock >= 500
-
-
 def test_one_who_lags_is_told_the_decision() -> None:
     council = Council()
     council.attempt(N1, N5)

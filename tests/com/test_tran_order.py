@@ -1,5 +1,7 @@
 """Order inside of and around transactions (protocol.md §7): each rule in a conversation of few nodes."""
 
+import pytest
+
 from framework.com.events import Begin, Cancel, Collect, Decide
 from framework.com.receipt import CREC, DREC, SREC
 from framework.ids import Invocation
@@ -266,3 +268,22 @@ def test_a_call_back_that_is_not_settled_is_named_also_where_it_runs() -> None:
     for name, at in (("P", "a@n1"), ("W", "a@n1"), ("C", "c@n4")):
         done(s, name, at)
     assert s.finish().violations == []
+
+
+@pytest.mark.xfail(strict=True, reason="open: a commit that waits for itself (docs/protocol.md, 7.4)")
+def test_a_commit_does_not_wait_for_itself() -> None:
+    """P reads at n2 alone and waits for X there. Y follows P there, and nowhere else: n1 answers it, and T commits.
+    At n2 X then stays until Y has been performed, Y waits for P, and P for X."""
+    s = stage("x/r")
+    s.object("a", "n3", "m/m")
+    s.client("C", "n3").sync("a.m", SREC, "root")
+    root = s.instance("root", "a@n3")
+    root.sync("o.x", CREC, "X")
+    done(s, "X", "o@n1", "o@n2")
+    root.send("o.r@n2", "P", "oneway", independent=True)
+    root.sync("o.y", DREC, "Y")
+    assert (s.delivered("o@n1"), s.delivered("o@n2")) == (["X", "Y"], ["X"])
+    done(s, "Y", "o@n1")
+    root.commit()
+    wait(s)
+    assert s.delivered("o@n2") == ["X", "C/1.2", "Y"]

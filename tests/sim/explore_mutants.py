@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from framework.com import flush, tran_host
+from framework.com import tran_host
 from framework.com.epoch import Epoch
 from framework.com.handover import Handover
 from framework.com.member import Membership
@@ -36,10 +36,6 @@ def _one_more(self: Replies, client: str, done: int, real: Any = Replies._acknow
     real(self, client, done + 1)
 
 
-def _without_clock(reports: Any, real: Any = flush.union) -> Any:
-    return msgspec.structs.replace(real(reports), clock=0)
-
-
 def _takes_no_clock(self: Handover, event: Any, now: float, real: Any = Handover.take) -> None:
     kept = self.com.clock_at_least
     self.com.clock_at_least = lambda number: None  # type: ignore[method-assign]
@@ -61,7 +57,6 @@ EXPLORE_MUTANTS: dict[str, Mutant] = {
     "what was accepted in an earlier ballot is ignored": (Membership, "_count_promises", _without_accepted),
     "the lowest ballot that was accepted wins": (Membership, "_count_promises", _lowest_wins),
     "a client's answers are forgotten one too early": (Replies, "_acknowledge", _one_more),
-    "the clock of the departed is not taken over": (flush, "union", _without_clock),
     "the clock does not go with the state": (Handover, "take", _takes_no_clock),
     "the context does not go with the state": (Epoch, "inherit", _none),
     "the state is taken while the view changes": (Handover, "may_take", _while_it_changes),

@@ -3,7 +3,9 @@ notices. It runs before with all rules on, in test_explore.py or here."""
 
 import pytest
 
-from framework.sim.explore.machine import Machine
+from framework.com.words import decode
+from framework.sim.explore.judge import Judge
+from framework.sim.explore.machine import Choice, Machine
 from framework.sim.explore.scenario import load
 from framework.sim.explore.search import Report, explore, strategy
 
@@ -23,6 +25,8 @@ WHERE: dict[str, tuple[str, str, int]] = {
     "requests of the departed are not shared": ("crash-origin", "pct:3", 100),
     "who is left out is listened to until the end": ("crash-origin", "pct:3", 200),
     "a client's answers are forgotten one too early": ("moves", "dfs", 0),
+    "the context does not go with the state": ("joining", "delay:2", 0),
+    "the clock does not go with the state": ("joining-late", "delay:1", 0),
     "outcomes are forgotten early": ("veto", "pct:3", 60),
     "what is held stays when the transaction is aborted": ("veto", "pct:3", 60),
     "what a callee did that failed stays": ("torn", "pct:3", 60),
@@ -73,3 +77,55 @@ def _searches() -> list[str]:
 @pytest.mark.parametrize("name", _searches())
 def test_with_all_rules_on_the_same_searches_find_nothing(name: str) -> None:
     assert searched(name).findings == []
+
+
+def state_that_comes_late() -> list[str]:
+    """What is wrong at the end of one schedule of ``too-late``: n4 has promised for the view without n2 when the state
+    that n2 had given it arrives."""
+    machine = Machine(load("too-late"))
+    state = machine.initial
+
+    def word(choice: Choice) -> str:
+        if choice.event[0] != "takes":
+            return ""
+        item = machine.real(choice.event)[2]
+        return type(decode(item[1], choice.event[1])).__name__
+
+    def happens(*event: str, node: str = "", what: str = "") -> bool:
+        nonlocal state
+        for choice in machine.choices(state):
+            here = node in ("", machine.nodes[choice.node]) and what in ("", word(choice))
+            if here and choice.event[: len(event)] == event:
+                state = machine.next(state, choice)
+                return True
+        return False
+
+    def all_arrive(what: str = "") -> None:
+        while happens("takes", what=what):
+            pass
+
+    happens("client", "a")
+    for node in ("n3", "n4"):
+        happens("returns", node=node)
+        happens("ticks", node=node)
+    all_arrive()
+    happens("ticks", node="n1")
+    all_arrive()
+    assert happens("gets", "n4", node="n2"), "n4 is a member, and asks for the state"
+    happens("evicts", node="n1")
+    happens("ticks", node="n1")
+    all_arrive("Prepare")
+    all_arrive("Promise")
+    assert happens("gets", "n2", node="n4"), "the state is here"
+    all_arrive()
+    judge = Judge(machine, most=2)
+    judge.look(state, list)
+    return [str(violation) for finding in judge.findings for violation in finding.violations]
+
+
+def test_a_state_that_comes_while_the_view_changes_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert state_that_comes_late() == []
+    monkeypatch.setattr(*ALL["the state is taken while the view changes"])
+    assert state_that_comes_late() == [
+        "A7: f@n3#2 began with nothing in view 2, and f@n4#2 has the state from the beginning"
+    ]

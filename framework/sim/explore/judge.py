@@ -70,7 +70,7 @@ class Judge:
 
 def verdict(traces: list[Trace], over: bool) -> Verdict:
     """``over``: all came to its end, or it need not."""
-    found = judge(traces)
+    found = judge(traces, outbox=True)
     unknown = [r for t in traces for r in t.records if any(status == UNKNOWN for _, status in r.received)]
     found.violations += [Violation("answer", f"{r.sid} is told {UNKNOWN} of {r.group}") for r in unknown]
     if not over and not any(v.rule == "A8" for v in found.violations):

@@ -76,8 +76,9 @@ Item = tuple[str, tuple[Any, ...]]
 
 
 def timing(scenario: Scenario) -> Timing:
-    chosen = _LOSSY if scenario.choices.losses else TIMING
-    if (scenario.choices.crashes or scenario.choices.returns) and scenario.rounds:
+    choices = scenario.choices
+    chosen = _LOSSY if choices.losses or choices.returns else TIMING  # what comes before a node is admitted is lost
+    if (choices.crashes or choices.returns) and scenario.rounds:
         return msgspec.structs.replace(chosen, suspect_after=_WATCHFUL)
     return chosen
 
@@ -148,9 +149,9 @@ class Stepper:
         if self.down:
             return (("returns",),) if self._returns else ()
         out: list[Event] = [("sends", peer) for peer in self._woken]
-        out += [("client", name) for name, run in self.clients.items() if run.waits is None and not run.over]
         out += [("ends", sid) for sid in self.ready]
         if self.com is not None:
+            out += [("client", name) for name, run in self.clients.items() if run.waits is None and not run.over]
             out += [("evicts", node) for node in self._evicts[:1]]
             open_ones = known(self.com.trans) if self._vetoes else ()
             out += [("vetoes", tran) for tran in self._vetoes[:1] if Invocation.parse(tran) in open_ones]
