@@ -179,8 +179,7 @@ class Oracle(States):
         if _clock(r.sid) <= _clock(group.sid):
             self.blame("P3 §4.1", f"{r.sid} started after {group.sid}, which sent its request {r.group}")
         if _clock(r.sid) <= place.clock:
-            self.blame("P3 §4.1", f"{r.sid} started after another one there, with {place.clock} or in its state")
-        place.clock = max(place.clock, _clock(r.sid))
+            self.blame("P3 §4.1", f"{r.sid} started with a state that has an instance of {place.clock}")
         instance.knows = group.carries | (0 if instance.passed_over else self._inherited(instance, place))
         for name, footprint in group.parts.items():
             if not footprint.readonly:
