@@ -30,8 +30,15 @@ _PATIENCE = 60.0
 _ROOM = 2 << 30  # bytes that must be free in memory
 _INITDB = ("-U", "postgres", "--auth=trust", "--no-sync", "-E", "UTF8", "--no-locale")
 _IN_USE = "pre-existing shared memory block"  # of a server that was killed
-#: Small servers: several of them share a machine with the tests.
-_SETTINGS = {"shared_buffers": "32MB", "max_connections": "60", "max_wal_size": "256MB", "log_checkpoints": "off"}
+#: Small servers: several share a machine with the tests. Memory that a killed one shared with its processes is in
+#: files of its data directory, which is removed.
+_SETTINGS = {
+    "shared_buffers": "32MB",
+    "max_connections": "60",
+    "max_wal_size": "256MB",
+    "log_checkpoints": "off",
+    "dynamic_shared_memory_type": "mmap",
+}
 
 
 class Server:
@@ -131,9 +138,9 @@ def servers(count: int, *, fsync: bool = True, settings: Mapping[str, str] | Non
     """So many servers. ``fsync`` False: they survive their own crash, not that of the machine; enough for tests."""
     base = Path(tempfile.mkdtemp(prefix="obo-postgres-", dir=None if fsync else _in_memory()))
     with ExitStack() as ends:
-        ends.callback(shutil.rmtree, base, ignore_errors=True)
         reaper = Reaper()
         ends.callback(reaper.close)
+        reaper.clear(base)
         _give(base)
         binaries = _readable(find_binaries(), base)
         template = _template(binaries)

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 from framework import interrupt
 from framework.errors import Unavailable
@@ -17,12 +18,15 @@ _LAST_LINES = 30
 _PATIENCE = 60.0  # seconds for a process that was killed to be gone
 
 
+_TEXT: Any = {"encoding": "utf-8", "errors": "surrogateescape"}  # paths may be anything
+
+
 class Reaper:
     """The process that ends nodes when this one is gone."""
 
     def __init__(self) -> None:
         words = [sys.executable, "-I", "-S", reaper.__file__]
-        self._process = interrupt.start(words, stdin=subprocess.PIPE, encoding="ascii")
+        self._process = interrupt.start(words, stdin=subprocess.PIPE, **_TEXT)
         self._mutex = threading.Lock()  # nodes may be started and ended by several threads
 
     def watch(self, pid: int) -> None:
@@ -30,6 +34,10 @@ class Reaper:
 
     def leave(self, pid: int) -> None:
         self._say(f"-{pid}\n")
+
+    def clear(self, directory: Path) -> None:
+        """Remove a directory at the end."""
+        self._say(f"{directory}\n")
 
     def _say(self, line: str) -> None:
         assert self._process.stdin is not None

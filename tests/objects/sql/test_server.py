@@ -2,13 +2,19 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psycopg
 
 from framework.testing import postgres
 from framework.testing.postgres import _children, servers
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_one_starts_again_when_what_it_left_behind_is_gone():
@@ -51,3 +57,25 @@ def test_many_processes_make_one_template(tmp_path, monkeypatch):
     assert (template / "PG_VERSION").is_file() and template.parent.stat().st_mode & 0o077 == 0
     template.rename(template.with_name(template.name + ".part"))  # as if that process had been killed before its end
     assert postgres._template(binaries) == template and len(made) == 2
+
+
+def test_a_process_that_is_killed_leaves_no_server_and_no_data():
+    code = (
+        "import time\n"
+        "from framework.testing.postgres import servers\n"
+        "with servers(1, fsync=False) as (server,):\n"
+        "    print(server.data.parent, server._process.pid, flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, encoding="utf-8")
+    try:
+        place, pid = child.stdout.readline().split()
+        assert Path(place).is_dir()
+        assert "/dev/shm/PostgreSQL" not in Path("/proc", pid, "maps").read_text(), "which stays when it is killed"
+    finally:
+        child.kill()
+        child.wait()
+    until = time.monotonic() + 120.0
+    while Path(place).exists() or Path("/proc", pid).exists():
+        assert time.monotonic() < until, list(Path(place).glob("*"))
+        time.sleep(0.05)
