@@ -48,6 +48,7 @@ FOUND_AS_DRAWN: list[tuple[int, Level, str]] = [
     (9203522, "all", "the same"),
     (5110112, "all", "the oracle took a node that had crashed for one that stays (A9)"),
     (9201016, "all", "the same"),
+    (500043, "all", "the oracle did not let a call wait for an outcome at a node whose tran had no state yet (A9)"),
     (9701550, "all", "a disk of the world remembered that a read which it did not have had been performed (A1)"),
 ]
 
