@@ -33,11 +33,12 @@ Pair = tuple[Invocation, Invocation]  # a waiter and a holder
 
 
 class Report:
-    """What a node tells of."""
+    """What a node tells of, in one life of it."""
 
-    __slots__ = ("coming", "number", "whole")
+    __slots__ = ("coming", "life", "number", "whole")
 
-    def __init__(self) -> None:
+    def __init__(self, life: int | None) -> None:
+        self.life = life
         self.number = 0  # how many were whole
         self.whole: tuple[Edge, ...] = ()  # the last one that was
         self.coming: tuple[Edge, ...] = ()  # of the next one
@@ -79,7 +80,9 @@ class Deadlock:
         self._com.post(first, Waits(self._com.view, self._com.node, part, bool(self._left)))
 
     def heard(self, message: Waits) -> None:
-        report = self._reports.setdefault(message.node, Report())
+        life, report = self._com.lives.view.life(message.node), self._reports.get(message.node)
+        if report is None or report.life != life:
+            report = self._reports[message.node] = Report(life)
         report.coming += message.edges
         if not message.more:
             report.number += 1
@@ -135,8 +138,8 @@ class Deadlock:
     # the first member: cycles
 
     def _judge(self) -> None:
-        members = self._com.lives.view.members
-        self._reports = {node: report for node, report in self._reports.items() if node in members}
+        view = self._com.lives.view
+        self._reports = {n: r for n, r in self._reports.items() if n in view.members and view.life(n) == r.life}
         after: dict[Invocation, dict[Invocation, Edge]] = {}
         for edge in settled([edge for node in sorted(self._reports) for edge in self._reports[node].whole]):
             if not edge.over and (edge.waiter in self._trans.outcomes or edge.holder in self._trans.outcomes):
@@ -155,7 +158,7 @@ class Deadlock:
     def _have_told_again(self) -> bool:
         """Has each node that had told of anything when a cycle was seen told again, or gone?"""
         reports = self._reports
-        return all(node not in reports or reports[node].number > number for node, number in self._seen_in.items())
+        return all(reports[node].number > number for node, number in self._seen_in.items() if node in reports)
 
     def _cycle(self, after: dict[Invocation, dict[Invocation, Edge]]) -> list[Edge]:
         """One in which somebody can give way; the first one found from the lowest name on."""

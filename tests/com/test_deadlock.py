@@ -148,7 +148,9 @@ def test_a_circle_is_found_however_many_others_wait_before_it(monkeypatch, most)
 
 def reported(*messages):
     """A first member to which n2 has told this."""
-    com = SimpleNamespace(node="n1", lives=SimpleNamespace(view=SimpleNamespace(members=("n1", "n2"))))
+    com = SimpleNamespace(
+        node="n1", lives=SimpleNamespace(view=SimpleNamespace(members=("n1", "n2"), life=lambda _: 1))
+    )
     first = Deadlock(com, SimpleNamespace(outcomes={}, abort=lambda name, why: None))
     for edges, more in messages:
         first.heard(Waits(1, "n2", edges, more))
@@ -165,5 +167,17 @@ def test_a_circle_counts_when_a_report_is_whole_and_told_again():
         first._judge()
     assert first._seen and first.victims == 0, "it was told once"
     first.heard(Waits(1, "n2", (there, back), False))
+    first._judge()
+    assert first.victims == 1
+
+
+def test_a_circle_counts_without_a_node_that_has_begun_a_new_life():
+    """The new one may have nothing to tell, so it never tells again."""
+    there, back = (Edge(name(a), name(b), a, b, True, "o@n x") for a, b in ((1, 2), (2, 1)))
+    first = reported(((Edge(name(8), name(9), 8, 9, True, "o@n x"),), False))
+    first.heard(Waits(1, "n1", (there, back), False))
+    first._judge()
+    first._com.lives.view.life = {"n1": 1, "n2": 2}.get
+    first.heard(Waits(1, "n1", (there, back), False))
     first._judge()
     assert first.victims == 1
