@@ -2,8 +2,10 @@
 
 import pytest
 
+from framework.com import tran_host
 from framework.errors import OboError
 from framework.sim.run import Level, Options, run
+from tests.tiers import only_full
 
 FOUND: list[tuple[int, Level, str]] = [
     (11, "none", "a client committed what had not been answered by all objects"),
@@ -71,6 +73,13 @@ def test_a_fault_that_was_found_stays_away(seed: int, level: Level, what: str) -
 def test_a_fault_that_was_found_where_objects_may_be_durable(seed: int, level: Level, what: str) -> None:
     """As ``obo sim --transactions`` runs the seed."""
     assert run(seed, Options({"transactions": True}, level)).verdict.violations == []
+
+
+@pytest.mark.parametrize("seed", [1000, 1003, *[only_full(seed) for seed in range(1004, 1024)]])
+def test_outcomes_of_which_a_bit_is_left(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """As after 10,000 others: what still asks for an outcome, or comes late, is told the same."""
+    monkeypatch.setattr(tran_host, "BOUND", 0)
+    assert fault(seed, "all") == ""
 
 
 def test_both_outcomes_happen() -> None:
