@@ -8,6 +8,10 @@ one moment, and a cycle that was never one is gone at the next look.
 
 One edge for each request is enough: the nearest one that it waits for. If that one is not part of the cycle, it goes on
 some time, and then the next one is looked at.
+
+A *report* of a node has every edge that was there when it began and is still there when it is sent. A long one leaves
+in several messages, one at each look, and counts when it is whole: so the edges of a cycle are seen together, however
+many others there are. A cycle is seen twice if it is found in two reports of each node that had told of anything.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +27,21 @@ if TYPE_CHECKING:
     from framework.com.core import Com
     from framework.com.tran import Trans
 
-MOST = 500  # edges that a node tells of
+MOST = 500  # edges in one message
+
+Pair = tuple[Invocation, Invocation]  # a waiter and a holder
+
+
+class Report:
+    """What a node tells of, in one life of it."""
+
+    __slots__ = ("coming", "life", "number", "whole")
+
+    def __init__(self, life: int | None) -> None:
+        self.life = life
+        self.number = 0  # how many were whole
+        self.whole: tuple[Edge, ...] = ()  # the last one that was
+        self.coming: tuple[Edge, ...] = ()  # of the next one
 
 
 class Deadlock:
@@ -33,8 +51,10 @@ class Deadlock:
         self._next = 0.0  # look again
         self._waited: set[GroupId] = set()  # parts of transactions that were waiting at the last look
         self._told = False  # it has told of something
-        self._edges: dict[Node, tuple[Edge, ...]] = {}  # what others have told
-        self._seen: frozenset[Invocation] = frozenset()  # a cycle, at the last look
+        self._left: list[Pair] = []  # of the report under way
+        self._reports: dict[Node, Report] = {}
+        self._seen: frozenset[Invocation] = frozenset()  # a cycle that was seen once
+        self._seen_in: dict[Node, int] = {}  # in these reports
         self.victims = 0
 
     def tick(self, now: float) -> None:
@@ -44,20 +64,33 @@ class Deadlock:
         edges = self._look()
         first = self._com.lives.view.members[0]
         if edges or self._told:
-            self._told = bool(edges)
-            self._com.post(first, Waits(self._com.view, self._com.node, edges))
-        if first == self._com.node and self._edges:
+            self._tell(first, edges)
+        if first != self._com.node:
+            self._reports.clear()  # others are told to another member
+        elif self._reports:
             self._judge()
 
+    def _tell(self, first: Node, edges: Sequence[Edge]) -> None:
+        """The next part of a report."""
+        here = {(edge.waiter, edge.holder): edge for edge in edges}
+        pairs = (self._left or list(here)) if here else []
+        self._left = pairs[MOST:]
+        self._told = bool(here)
+        part = tuple([here[pair] for pair in pairs[:MOST] if pair in here])
+        self._com.post(first, Waits(self._com.view, self._com.node, part, bool(self._left)))
+
     def heard(self, message: Waits) -> None:
-        if message.edges:
-            self._edges[message.node] = message.edges
-        else:
-            self._edges.pop(message.node, None)
+        life, report = self._com.lives.view.life(message.node), self._reports.get(message.node)
+        if report is None or report.life != life:
+            report = self._reports[message.node] = Report(life)
+        report.coming += message.edges
+        if not message.more:
+            report.number += 1
+            report.whole, report.coming = report.coming, ()
 
     # who waits here
 
-    def _look(self) -> tuple[Edge, ...]:
+    def _look(self) -> list[Edge]:
         hosts = [h for h in self._com.hosts.values() if h.order.roots]
         parts = {
             entry.group
@@ -66,9 +99,7 @@ class Deadlock:
             if entry.tran is not None and not entry.started and not entry.void
         }
         late, self._waited = parts & self._waited, parts
-        if not late:
-            return ()
-        return tuple(self.edges()[:MOST])
+        return self.edges() if late else []
 
     def edges(self) -> list[Edge]:
         """What waits at the replicas of this node, for what."""
@@ -107,10 +138,10 @@ class Deadlock:
     # the first member: cycles
 
     def _judge(self) -> None:
-        members = self._com.lives.view.members
-        self._edges = {node: edges for node, edges in self._edges.items() if node in members}
+        view = self._com.lives.view
+        self._reports = {n: r for n, r in self._reports.items() if n in view.members and view.life(n) == r.life}
         after: dict[Invocation, dict[Invocation, Edge]] = {}
-        for edge in settled([edge for node in sorted(self._edges) for edge in self._edges[node]]):
+        for edge in settled([edge for node in sorted(self._reports) for edge in self._reports[node].whole]):
             if not edge.over and (edge.waiter in self._trans.outcomes or edge.holder in self._trans.outcomes):
                 continue  # who tells will hear of it
             old = after.setdefault(edge.waiter, {}).get(edge.holder)
@@ -118,9 +149,16 @@ class Deadlock:
                 after[edge.waiter][edge.holder] = edge
         cycle = self._cycle(after)
         seen = frozenset(e.waiter for e in cycle)
-        if cycle and seen == self._seen:
+        if seen != self._seen:
+            self._seen = seen
+            self._seen_in = {node: report.number for node, report in self._reports.items() if report.whole}
+        elif cycle and self._have_told_again():
             self._give_way(cycle)
-        self._seen = seen
+
+    def _have_told_again(self) -> bool:
+        """Has each node that had told of anything when a cycle was seen told again, or gone?"""
+        reports = self._reports
+        return all(reports[node].number > number for node, number in self._seen_in.items() if node in reports)
 
     def _cycle(self, after: dict[Invocation, dict[Invocation, Edge]]) -> list[Edge]:
         """One in which somebody can give way; the first one found from the lowest name on."""

@@ -30,6 +30,8 @@ class Kept(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=T
     roots: tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
     done: tuple[tuple[str, int], ...]
     running: tuple[Invocation, ...] = ()  # in ``roots``, but not in the state
+    #: Of tran: transactions of each client that were committed, and that were aborted, where no reply is kept any more
+    decided: tuple[tuple[str, tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]], ...] = ()
 
 
 class Part(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):

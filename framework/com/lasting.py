@@ -19,7 +19,7 @@ from framework.com.context import Context
 from framework.com.event import Doubt, Resolved
 from framework.com.events import Completed
 from framework.com.handed import Kept, Part, Told, read_part
-from framework.com.outcome import DECIDES, Outcome
+from framework.com.outcome import DECIDES, Decided, Outcome
 from framework.com.receipt import DREC, Receipt, quorum
 from framework.com.replies import Replies
 from framework.com.view import ABORT, VOTE
@@ -123,7 +123,10 @@ def with_commits(part: bytes, names: Iterable[Invocation]) -> bytes:
     """What a replica of tran remembers, and that these were committed: a replica beside it had heard of it."""
     read = read_part(part) if part else Part(0, (), Kept((), (), (), ()))
     known = {*[told.invocation for told in read.replies.replies], *read.replies.tombs}
-    calls = [c for name in names if (c := Invocation(name.client, (*name.path, DECIDES))) not in known]
+    older = Decided()
+    older.adopt(read.replies.decided)
+    new = [name for name in names if older.get(name) is None]
+    calls = [c for name in new if (c := Invocation(name.client, (*name.path, DECIDES))) not in known]
     if not calls and part:
         return part
     told = [Told(call, "ok", Outcome(True).told, True, (), (), (), 1) for call in dict.fromkeys(calls)]

@@ -6,9 +6,7 @@ at ``since`` times 2^32. Whatever is below is over: delivered, part of a state t
 the requests of a departed origin that the flush has brought.
 """
 
-from collections import deque
 from collections.abc import Iterable
-from typing import Final
 
 from framework.com.messages import Frame
 from framework.com.view import View
@@ -16,9 +14,6 @@ from framework.com.words import AnyWord, Decided, Excluded, OfGroup
 from framework.ids import Node, Replica, node_of
 
 _SPAN = 32  # bits: requests of one life to one replica
-
-#: So many views are remembered: no instance that calls others is expected to last longer.
-VIEWS: Final = 256
 
 
 def first_of(version: int) -> int:
@@ -40,13 +35,17 @@ class Lives:
         self.pending: set[Replica] = set()  # replicas that have no state yet, as far as is known here
         self._moved: dict[Node, int] = {}  # last version in which a node came or left
         self._seen: dict[Node, int] = {}  # the same, as far as this node was there
-        self._views: deque[View] = deque(maxlen=VIEWS)  # the last ones
+        #: The last view with these members, in the order of their versions. One is left out if a later one has no other
+        #: members: a replica that was absent in it was absent in that. So they are few, however long the group lasts
+        self._views: dict[tuple[Node, ...], View] = {}
         self.install(view, (), view.members)
         self._seen.clear()
 
     def install(self, view: View, left: Iterable[Node], joined: Iterable[Node]) -> None:
         self.view = view
-        self._views.append(view)
+        members = set(view.members)
+        self._views = {names: old for names, old in self._views.items() if not members.issubset(names)}
+        self._views[view.members] = view
         self.pending = set(view.unready)
         for node in left:
             self._moved[node] = self._seen[node] = view.version
@@ -86,7 +85,7 @@ class Lives:
     def without(self, replicas: Iterable[Replica], since: int) -> View | None:
         """A view, of this version or a later one, in which none of these replicas was there."""
         nodes = {node_of(r) for r in replicas}
-        for view in reversed(self._views):
+        for view in reversed(self._views.values()):
             if view.version < since:
                 break
             if nodes.isdisjoint(view.members):

@@ -161,6 +161,7 @@ class Waits(Message, tag=9, frozen=True):
 
     node: Node
     edges: tuple[Edge, ...]
+    more: bool = False  # the rest of this report comes later
 
 
 AnyMessage = Waits | Request | Proposal | Known | Response | Delivered | Cancel | Moved | Ready

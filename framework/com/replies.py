@@ -10,7 +10,8 @@ What bounds the cache:
   for: replicas of a caller must get the same answer.
 
 A call whose reply is gone is still not performed again, but answered with OutcomeUnknown: which calls of a client were
-performed is kept as ranges, and the ids of the last ``16 * bound`` nested ones one by one.
+performed is kept as ranges, and the ids of the last ``16 * bound`` nested ones one by one. What was decided on a
+transaction of a client is answered for good: of the reply a bit is left (framework.com.outcome).
 """
 
 from collections import OrderedDict
@@ -20,6 +21,7 @@ from typing import cast
 
 from framework.com.handed import Kept, Told
 from framework.com.messages import Request, WireContext
+from framework.com.outcome import DECIDES, Decided, Outcome
 from framework.com.ranges import Ranges
 from framework.ids import GroupId, Invocation
 
@@ -57,6 +59,7 @@ class Replies:
         self._tombs: OrderedDict[Invocation, None] = OrderedDict()
         self._roots: dict[str, Ranges] = {}
         self._done: dict[str, int] = {}
+        self.decided = Decided()  # of tran
 
     def __len__(self) -> int:
         return len(self._replies)
@@ -66,13 +69,26 @@ class Replies:
         if invocation in self._replies or invocation in self._tombs:
             return True
         if len(invocation.path) > 1:
-            return False
+            return self._decided(invocation) is not None
         roots = self._roots.get(invocation.client)
         return roots is not None and invocation.path[0] in roots
 
     def get(self, invocation: Invocation) -> Reply | None:
         """Its reply, or None if that is no longer kept."""
-        return self._replies.get(invocation)
+        reply = self._replies.get(invocation)
+        outcome = self._decided(invocation) if reply is None else None
+        if outcome is not None:
+            reply = Reply(1)
+            reply.status, reply.outcome, reply.body, reply.output = "ok", "ok", outcome.told, True
+        return reply
+
+    def _decided(self, invocation: Invocation) -> Outcome | None:
+        """What this call of tran was told, if no reply is kept any more. Where votes decided, it was never made."""
+        client, path = invocation
+        if not self.decided or len(path) != 2 or path[1] != DECIDES:
+            return None
+        told = self._roots.get(client)
+        return self.decided.get(invocation.ancestor(1)) if told is not None and path[0] in told else None
 
     def all(self) -> list[tuple[Invocation, Reply]]:
         return list(self._replies.items())
@@ -82,7 +98,12 @@ class Replies:
         reply.copies = 1 << 40
 
     def drop(self, invocation: Invocation) -> None:
-        if self._replies.pop(invocation, None) is not None:
+        client, path = invocation
+        if self._replies.pop(invocation, None) is None:
+            return
+        if len(path) == 2 and path[1] == DECIDES and self.decided.get(invocation.ancestor(1)) is not None:
+            self._roots.setdefault(client, Ranges()).add(path[0])
+        else:
             self._bury(invocation)
 
     def export(self, held: Collection[Invocation] = ()) -> Kept:
@@ -98,7 +119,7 @@ class Replies:
         tombs = tuple(i for i in self._tombs if i not in running and not _within(i, running))
         roots = tuple((client, ranges.wire()) for client, ranges in self._roots.items())
         started = tuple(sorted(i for i in running if len(i.path) == 1 and i in self))
-        return Kept(tuple(told), tombs, roots, tuple(self._done.items()), started)
+        return Kept(tuple(told), tombs, roots, tuple(self._done.items()), started, self.decided.export())
 
     def adopt(self, kept: Kept) -> None:
         for told in kept.replies:
@@ -112,6 +133,7 @@ class Replies:
         for invocation in kept.running:
             self._roots[invocation.client].remove(invocation.path[0])
         self._done.update(kept.done)
+        self.decided.adopt(kept.decided)
 
     def start(self, request: Request) -> Reply:
         return self.begin(request.invocation, request.copies, request.done)

@@ -33,7 +33,7 @@ from framework.com.host import Host
 from framework.com.lasting import Lasting
 from framework.com.messages import Mark, Request, WireContext
 from framework.com.order import Order
-from framework.com.outcome import DECIDES, Outcome, vote_of, whole
+from framework.com.outcome import DECIDES, Outcome, Outcomes, vote_of, whole
 from framework.com.present import present
 from framework.com.receipt import DREC
 from framework.com.telling import Prepared
@@ -63,7 +63,7 @@ class Trans:
         self.at = replica(TRAN, com.node)
         self.on = TRAN in com.directory.objects
         self.lasts = self.on and com.directory.find(TRAN).durable
-        self.outcomes: dict[Invocation, Outcome] = {}
+        self.outcomes = Outcomes()
         self.held: dict[Invocation, list[Kept]] = {}  # by transaction, in the order in which they were performed
         self.roots: dict[Invocation, Kept] = {}  # that have ended here, and wait for their outcome
         self.open: dict[Invocation, float] = {}  # of clients whose home this is, and until when
@@ -97,6 +97,12 @@ class Trans:
     def held_at(self, at: Replica) -> list[Invocation]:
         kept = [k for many in (*self.held.values(), list(self.roots.values())) for k in many]
         return [k.instance.invocation for k in kept if k.host.replica == at]
+
+    def has_here(self, name: Invocation) -> bool:
+        """Does something on this node still need to know the outcome?"""
+        if name in self.held or name in self.roots or name in self.ends:
+            return True
+        return any(name in (i.invocation, i.entry.tran) for i in self.com.instances.values())
 
     def name_of(self, caller: Caller) -> Invocation | None:
         """The transaction of an instance, if there is one."""

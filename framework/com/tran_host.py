@@ -14,7 +14,7 @@ from framework.ids import Invocation, Replica
 if TYPE_CHECKING:
     from framework.com.core import Com
 
-BOUND = 10_000  # outcomes that a node remembers
+BOUND = 10_000  # outcomes that a node remembers with all that is known of them
 
 
 class TranHost(Host):
@@ -23,6 +23,7 @@ class TranHost(Host):
     def __init__(self, com: "Com", placement: Placement, at: Replica) -> None:
         super().__init__(com, placement, at)
         self.order.roots = ()
+        com.trans.outcomes.older = self.replies.decided
         self._due: list[Instance] = []
         self._busy = False
 
@@ -57,11 +58,22 @@ class TranHost(Host):
             trans.vote(name, request.args, request)
         elif known is None:
             trans.apply(name, read(body), (request,))
+        elif name not in trans.outcomes.last:
+            self.replies.drop(instance.invocation)  # votes had decided, long ago
         if len(trans.outcomes) > BOUND and (not self.durable or trans.lasting.may_forget()):
-            oldest = next(iter(trans.outcomes))
-            del trans.outcomes[oldest]
-            for call in (Invocation(oldest.client, (*oldest.path, DECIDES)), *trans.votes.forget(oldest)):
-                self.replies.drop(call)
+            self._forget(trans.outcomes.oldest())
+
+    def _forget(self, oldest: Invocation) -> None:
+        """Of a client's transaction, keep whether it was committed; of another one nothing, when nobody needs it."""
+        trans, outcome = self.com.trans, Invocation(oldest.client, (*oldest.path, DECIDES))
+        told = self.replies.get(outcome)
+        unsafe = told is not None and told.status is None
+        if unsafe or (len(oldest.path) > 1 and trans.has_here(oldest)):
+            trans.outcomes.renew(oldest)
+            return
+        trans.outcomes.forget(oldest)
+        for call in (outcome, *trans.votes.forget(oldest)):
+            self.replies.drop(call)
 
     def adopted(self) -> None:
         trans, vote = self.com.trans, f"{VOTE} ".encode()

@@ -6,10 +6,11 @@ wrote its last record, until the last of those who stay has installed the new vi
 
 A request needs something from others when, at its destination, a conflicting request waits or runs meanwhile, one that
 significantly precedes it is not performed yet or needs those who leave to get its place (if only as a copy of a call
-that was performed), or the state has not come yet. A member that was to leave and stays
-after all counts as one who leaves: whoever promised to go on without it did not listen to it meanwhile. So does one
-that crashes before the request is delivered, also if it is a member of the next view: who decided that had heard it
-before, and it takes a suspicion and one more change until nobody waits for it.
+that was performed), or the state has not come yet. The same holds for outcomes of transactions that precede it, at the
+replica of tran on the node of its destination: it starts after them there (protocol.md §7.4). A member that was to
+leave and stays after all counts as one who leaves: whoever promised to go on without it did not listen to it meanwhile.
+So does one that crashes before the request is delivered, also if it is a member of the next view: who decided that had
+heard it before, and it takes a suspicion and one more change until nobody waits for it.
 
 What a request significantly follows is what the definitions say. Contexts may name more (docs/com.md): what only reads
 is named by requests of its own caller alone, but the context of a request does not tell which of its entries are such,
@@ -18,7 +19,8 @@ so calls of the instance that performs it name them, too. That they wait for tho
 
 from typing import NamedTuple
 
-from framework.sim.oracle_views import Life
+from framework.sim.oracle_tran import TRAN
+from framework.sim.oracle_views import Life, named
 from framework.sim.verdict import Facts, Group, Place
 
 
@@ -108,7 +110,10 @@ def _delivered(
             continue
         # it has its place when all of its destinations have proposed one
         first = _named(run, group)
-        held = any(_is_held(group, first, p, done.at, bound, change) for p in group.places.values())
+        gate = _gate(run, first, place)
+        if any(adopted.get((p.life, p.replica), group.at) > group.at for p in gate):
+            continue
+        held = any(_is_held(group, first, p, done.at, bound, change) for p in [*group.places.values(), *gate])
         if not held and not _meets_another(group, place, done.at):
             told.add((place.name, group.name))
             run.blame(
@@ -135,6 +140,12 @@ def _named(run: Facts, group: Group) -> int:
         named |= caller.group.before
         caller = run.callers.get(caller.group.sid)
     return named
+
+
+def _gate(run: Facts, first: int, place: Place) -> list[Place]:
+    """The replica of tran beside this one, if an outcome went there that precedes the request."""
+    gate = run.places.get(named(f"{TRAN}@{place.life[0]}", place.life[1])) if place.object != TRAN else None
+    return [gate] if gate is not None and first & gate.here else []
 
 
 def _is_held(group: Group, first: int, place: Place, until: float, bound: float, change: Change) -> bool:

@@ -3,11 +3,13 @@
 from types import SimpleNamespace
 
 import msgspec
+import pytest
 
+from framework.com import deadlock
 from framework.com.deadlock import Deadlock, find, leading, settled
 from framework.com.entry import Entry
 from framework.com.events import Begin, Decide
-from framework.com.messages import Edge, Turns
+from framework.com.messages import Edge, Turns, Waits
 from framework.com.order import Reason, conflict
 from framework.com.receipt import CREC, SREC, majority
 from framework.footprint import Footprint
@@ -116,3 +118,66 @@ def test_a_circle_through_a_committed_transaction_is_broken():
         stage.tick(stage.timing.delta)
     assert stage.com("n3").trans.is_aborted(Invocation("b", (1,)))
     assert stage.finish().violations == []
+
+
+@pytest.mark.parametrize("most", [1, 500])
+def test_a_circle_is_found_however_many_others_wait_before_it(monkeypatch, most):
+    """Five parts wait in a line at the same nodes, and are told first. Each message has one edge; so a report has six
+    messages, and the circle is known with the last one, and seen again in the next report."""
+    monkeypatch.setattr(deadlock, "MOST", most)
+    stage = Stage("n1 n2 n3", msgspec.structs.replace(TIMING, hold_most=1e9))
+    stage.object("g", "n1 n2 n3", "w/w", at_once=True)
+    stage.object("z", "n1 n2 n3", "w/w", at_once=True)
+    stage.transactions()
+    clients = {who: stage.client(who, "n1") for who in "abcdefgh"}
+    for client in clients.values():
+        stage.do(client.node, Begin(client.who, 1, float("inf")))
+        client.next = 2
+    for who in "cdefgh":  # the first one holds it, the others stand in line
+        clients[who].send("g.w(line)", "", "sync", CREC, tran=1)
+    for who, key in ("a", "x"), ("b", "y"), ("a", "y"), ("b", "x"):
+        clients[who].send(f"z.w({key})", "", "sync", CREC, tran=1)
+    looks = 0
+    while not stage.com("n1").trans.deadlock.victims and looks < 40:
+        stage.tick(2 * stage.timing.delta)
+        looks += 1
+    aborted = [who for who in clients if stage.com("n2").trans.is_aborted(Invocation(who, (1,)))]
+    assert aborted == ["b"]
+    assert looks <= (4 if most == 500 else 4 + 2 * 7), looks
+
+
+def reported(*messages):
+    """A first member to which n2 has told this."""
+    com = SimpleNamespace(
+        node="n1", lives=SimpleNamespace(view=SimpleNamespace(members=("n1", "n2"), life=lambda _: 1))
+    )
+    first = Deadlock(com, SimpleNamespace(outcomes={}, abort=lambda name, why: None))
+    for edges, more in messages:
+        first.heard(Waits(1, "n2", edges, more))
+    return first
+
+
+def test_a_circle_counts_when_a_report_is_whole_and_told_again():
+    there, back = (Edge(name(a), name(b), a, b, True, "o@n x") for a, b in ((1, 2), (2, 1)))
+    first = reported(((there,), True), ((back,), True))
+    first._judge()
+    assert first._seen == frozenset(), "the report is not whole"
+    first.heard(Waits(1, "n2", (), False))
+    for _ in range(3):
+        first._judge()
+    assert first._seen and first.victims == 0, "it was told once"
+    first.heard(Waits(1, "n2", (there, back), False))
+    first._judge()
+    assert first.victims == 1
+
+
+def test_a_circle_counts_without_a_node_that_has_begun_a_new_life():
+    """The new one may have nothing to tell, so it never tells again."""
+    there, back = (Edge(name(a), name(b), a, b, True, "o@n x") for a, b in ((1, 2), (2, 1)))
+    first = reported(((Edge(name(8), name(9), 8, 9, True, "o@n x"),), False))
+    first.heard(Waits(1, "n1", (there, back), False))
+    first._judge()
+    first._com.lives.view.life = {"n1": 1, "n2": 2}.get
+    first.heard(Waits(1, "n1", (there, back), False))
+    first._judge()
+    assert first.victims == 1

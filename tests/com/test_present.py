@@ -12,6 +12,7 @@ from framework.com.caller import Call, Caller
 from framework.com.core import Com
 from framework.com.events import Outgoing, Submit
 from framework.com.limits import Limits
+from framework.com.lives import Lives
 from framework.com.messages import Ancestor, Dest, Response
 from framework.com.present import present
 from framework.com.receipt import CREC, DREC, Receipt, quorum, srec
@@ -404,3 +405,25 @@ def test_a_one_way_call_that_waits_for_the_commit_goes_to_those_that_came_meanwh
     root.commit()
     assert went_to(s, 1)[-2:] == ["f@j", "f@k"]
     assert s.finish().violations == []
+
+
+def test_a_view_is_remembered_however_many_came_after_it() -> None:
+    """In view 2 another replica of a caller was refused a call of G. This one comes to it 400 views later."""
+    lives = Lives(N1, View(1, NODES))
+    lives.install(View(2, (N1, N2), (1, 1)), (N3, N4), ())
+    for version in range(3, 403):
+        lives.install(View(version, NODES[: 3 + version % 2], (1, 1, 3, 3)[: 3 + version % 2]), (), ())
+    found = lives.without(G, 1)
+    assert found is not None and found.version == 2
+    assert lives.without(G, 3) is None
+
+
+@quick
+@given(st.lists(st.sets(st.sampled_from(NODES[1:])), max_size=30), st.integers(1, 31), st.sets(st.sampled_from(NODES)))
+def test_few_views_tell_what_all_would(others: list[set[Node]], since: int, asked: set[Node]) -> None:
+    views = [View(1, NODES)] + [View(k, (N1, *sorted(some))) for k, some in enumerate(others, 2)]
+    lives = Lives(N1, views[0])
+    for view in views[1:]:
+        lives.install(view, (), ())
+    there = any(v.version >= since and asked.isdisjoint(v.members) for v in views)
+    assert (lives.without([Replica(f"f@{n}") for n in asked], since) is not None) is there

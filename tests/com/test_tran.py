@@ -3,14 +3,19 @@
 import msgspec
 import pytest
 
+from framework.com import tran_host
 from framework.com.core import Com
-from framework.com.events import Begin, Tick, Veto
+from framework.com.events import Begin, Decide, Tick, Veto
 from framework.com.messages import Ancestor, Dest, Frame, Part, Request
+from framework.com.outcome import Decided, Outcome
+from framework.com.receipt import CREC
+from framework.com.replies import Replies
 from framework.com.tran import known
 from framework.com.view import Directory, Placement, View, tran
 from framework.errors import BadMessage, BadRequest, Unavailable
 from framework.footprint import Footprint, Relation
 from framework.ids import TRAN, GroupId, Invocation, Node, Replica, Sid
+from tests.paper.stage import Stage
 
 NAME = Invocation("c", (1,))
 
@@ -85,3 +90,70 @@ def test_votes_that_cannot_be_are_refused(change, says):
     com.checker.brought(vote(chain=(ROOT,)), 5)
     with pytest.raises(BadMessage, match=says):
         com.checker.brought(vote(**change), 5)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_what_was_decided_is_never_decided_otherwise(monkeypatch, commit):
+    """Nothing is left of the reply; a client that asks what became of its transaction would abort one that nobody has
+    decided."""
+    monkeypatch.setattr(tran_host, "BOUND", 1)
+    stage = Stage("n1 n2")
+    stage.object("g", "n1 n2", "w/w", at_once=True)
+    stage.transactions()
+    clients = {who: stage.client(who, "n1") for who in ("a", "b")}
+    for com in (stage.com("n1"), stage.com("n2")):
+        com.hosts[com.trans.at].replies.bound = 0
+    for who, number in ("a", 1), ("b", 1), ("b", 4), ("b", 7):
+        stage.do("n1", Begin(who, number, float("inf")))
+        clients[who].next = number + 1
+        clients[who].send("g.w", "", "sync", CREC, tran=number)
+        stage.do("n1", Decide(who, number + 2, number, commit))
+    stage.do("n1", Decide("a", 4, 1, not commit))
+    (answer,) = clients["a"].received[-1].responses
+    assert answer.status == "ok"
+    assert answer.body == Outcome(commit).told
+    for node in ("n1", "n2"):
+        assert stage.com(node).trans.outcomes[Invocation("a", (1,))] == (commit, "")
+    assert stage.finish().violations == []
+
+
+def test_what_votes_have_decided_is_never_decided_otherwise(monkeypatch):
+    """There was no commit that could be performed again: a client that asks is the first one to call tran."""
+    monkeypatch.setattr(tran_host, "BOUND", 0)
+    stage = Stage("n1 n2")
+    stage.object("g", "n1 n2", "w/w", at_once=True)
+    stage.object("h", "n1 n2", "w/w", at_once=True)
+    stage.transactions()
+    client = stage.client("a", "n1")
+    stage.do("n1", Begin("a", 1, float("inf")))
+    client.next = 2
+    client.send("g.w h.w", "", "sync", CREC, tran=1, votes=True)
+    for call in 4, 5:
+        stage.do("n1", Decide("a", call, 1, False))
+        (answer,) = client.received[-1].responses
+        assert (answer.status, answer.body) == ("ok", b"commit")
+        for node in ("n1", "n2"):
+            com = stage.com(node)
+            assert com.trans.outcomes[NAME._replace(client="a")].commit
+            assert Invocation("a", (1, 0)) not in dict(com.hosts[com.trans.at].replies.all())
+    assert stage.finish().violations == []
+
+
+def test_what_was_decided_goes_with_the_state_of_tran():
+    first, second = Replies(), Replies()
+    for number, commit in (1, True), (4, False), (5, False), (900, True):
+        first.decided.add(Invocation("c", (number,)), commit)
+        first.begin(Invocation("c", (number, 0)), 1, 0).outcome = "ok"
+        first.drop(Invocation("c", (number, 0)))
+    first.decided.add(Invocation("c", (7,)), True)  # by votes: no call of tran was performed
+    second.adopt(first.export())
+    second.adopt(Replies().export())
+    for number, commit in (1, True), (4, False), (5, False), (900, True):
+        assert second.decided.get(Invocation("c", (number,))) == (commit, "")
+        assert Invocation("c", (number, 0)) in second
+        reply = second.get(Invocation("c", (number, 0)))
+        assert reply.status == "ok" and reply.body == Outcome(commit).told
+    assert second.decided.get(Invocation("c", (7,))) == (True, "") and Invocation("c", (7, 0)) not in second
+    for other in Invocation("c", (2, 0)), Invocation("d", (1, 0)), Invocation("c", (1, 1)), Invocation("c", (1, 0, 0)):
+        assert other not in second and second.get(other) is None
+    assert not Decided()

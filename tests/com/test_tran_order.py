@@ -45,7 +45,7 @@ def wait(s: Stage) -> None:
 
 
 def aborts(s: Stage) -> list[str]:
-    return [str(name) for name, outcome in s.com("n1").trans.outcomes.items() if not outcome.commit]
+    return [str(name) for name, outcome in s.com("n1").trans.outcomes.last.items() if not outcome.commit]
 
 
 def test_a_part_does_not_pass_its_predecessor() -> None:

@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-from framework.com import tran_host
 from framework.com.epoch import Epoch
 from framework.com.handover import Handover
 from framework.com.member import Membership
+from framework.com.outcome import Outcomes
 from framework.com.replies import Replies
 
 from .mutants import Mutant
@@ -60,5 +60,5 @@ EXPLORE_MUTANTS: dict[str, Mutant] = {
     "the clock does not go with the state": (Handover, "take", _takes_no_clock),
     "the context does not go with the state": (Epoch, "inherit", _none),
     "the state is taken while the view changes": (Handover, "may_take", _while_it_changes),
-    "outcomes are forgotten early": (tran_host, "BOUND", 0),
+    "outcomes are forgotten early": (Outcomes, "__setitem__", _none),
 }

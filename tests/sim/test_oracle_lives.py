@@ -3,7 +3,8 @@ the one that is not. n3 crashes, or is excluded, unless it is said otherwise."""
 
 import pytest
 
-from tests.sim.hand import Hand, Sent, both
+from framework.trace.record import Placed
+from tests.sim.hand import NODES, Hand, Sent, both
 
 ALL = ("f@n1", "f@n2", "f@n3")
 TWO = ("n1", "n2")
@@ -677,6 +678,35 @@ def test_a9_not_what_waits_for_what_its_caller_was_sent_after(right: bool) -> No
     hand.install(2, *TWO)
     blamed = [v.text.split()[2] for v in hand.judge(no_stop=20.0).violations if v.rule == "A9"]
     assert (inner.invocations["f"] in blamed) is not right
+
+
+@pytest.mark.parametrize("late", ["state", "outcome"])
+@both
+def test_a9_not_what_waits_for_an_outcome_that_its_node_has_not_heard(right: bool, late: str) -> None:
+    """ann aborts a transaction, and calls f at n2. tran there has no state yet, or not that outcome (500043)."""
+    hand = Hand()
+    hand.objects["tran"] = Placed(tuple(f"tran@{n}" for n in NODES), (("abort", "abort"),), False)
+    if late == "state":
+        hand.install(2, "n1", "n3", at="n1 n3")
+        hand.join("n2", 3, "n1", "n2#3", "n3")
+        hand.install(3, "n1", "n2#3", "n3", at="n1 n3")
+        hand.hand_over("f@n1", "f@n2")
+    ann, bob = hand.client("ann", "n1"), hand.client("bob", "n1")
+    abort = hand.send(ann if right else bob, "tran.abort@n1,n2")
+    hand.perform(abort, "tran@n1")
+    hand.at = 9.0
+    hand.write("n1", event="change", members=("n3",))
+    hand.at = 20.0
+    m = hand.send(ann, "f.c@n2")
+    hand.at = 61.0
+    if late == "state":
+        hand.hand_over("tran@n1", "tran@n2")
+    else:
+        hand.perform(abort, "tran@n2")
+    hand.perform(m, "f@n2")
+    hand.install(4, "n1", "n2#3" if late == "state" else "n2", at="n1 n2")
+    blamed = [v.text for v in hand.judge(no_stop=20.0).violations if v.rule == "A9"]
+    assert any(m.invocations["f"] in text for text in blamed) is not right
 
 
 # A10: nothing acknowledged is lost

@@ -2,8 +2,10 @@
 
 import pytest
 
+from framework.com import tran_host
 from framework.errors import OboError
 from framework.sim.run import Level, Options, run
+from tests.tiers import only_full
 
 FOUND: list[tuple[int, Level, str]] = [
     (11, "none", "a client committed what had not been answered by all objects"),
@@ -48,6 +50,7 @@ FOUND_AS_DRAWN: list[tuple[int, Level, str]] = [
     (9203522, "all", "the same"),
     (5110112, "all", "the oracle took a node that had crashed for one that stays (A9)"),
     (9201016, "all", "the same"),
+    (500043, "all", "the oracle did not let a call wait for an outcome at a node whose tran had no state yet (A9)"),
     (9701550, "all", "a disk of the world remembered that a read which it did not have had been performed (A1)"),
 ]
 
@@ -70,6 +73,13 @@ def test_a_fault_that_was_found_stays_away(seed: int, level: Level, what: str) -
 def test_a_fault_that_was_found_where_objects_may_be_durable(seed: int, level: Level, what: str) -> None:
     """As ``obo sim --transactions`` runs the seed."""
     assert run(seed, Options({"transactions": True}, level)).verdict.violations == []
+
+
+@pytest.mark.parametrize("seed", [1000, 1003, *[only_full(seed) for seed in range(1004, 1024)]])
+def test_outcomes_of_which_a_bit_is_left(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """As after 10,000 others: what still asks for an outcome, or comes late, is told the same."""
+    monkeypatch.setattr(tran_host, "BOUND", 0)
+    assert fault(seed, "all") == ""
 
 
 def test_both_outcomes_happen() -> None:
