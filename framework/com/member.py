@@ -118,6 +118,7 @@ class Membership:
         self.isolated = False
         self.last: Decision | None = decision_of(com.lives.view) if com.lives.view.formed else None  # began the view
         self._round = 0
+        self._contended = 0  # attempts of this node against others, since a view was decided in its first round
         self._wished_at: float | None = None  # since when a change is wanted and nobody makes it
         self._promised_at = float("-inf")
         self._told: dict[Node, float] = {}
@@ -179,13 +180,18 @@ class Membership:
         return bool(leaving or self.outsiders or stale)
 
     def _wish(self, leaving: frozenset[Node], stay: list[Node], now: float) -> None:
-        """The first of those who stay tries at once, the others one after the other when nothing comes of it."""
+        """The first of those who stay tries at once, the others one after the other when nothing comes of it. A node
+        that has met an attempt of another waits for its place in the view, and twice as long each time: so two that
+        want different views do not overtake each other for ever (protocol.md §10.3)."""
         if self._wished_at is None:
             self._wished_at = now
         me = self.com.node
         rank = stay.index(me) if me in stay else 0
+        if self._contended:
+            rank = (self.view.members.index(me) + 1) << (self._contended - 1)
         since = max(self._wished_at, self._promised_at) if self.promised != NONE else self._wished_at
         if now - since >= rank * self.patience and (me in stay or me in self.unwanted):
+            self._contended += self.promised != NONE
             self._begin(leaving, now)
 
     def _begin(self, leaving: frozenset[Node], now: float) -> None:
@@ -195,9 +201,14 @@ class Membership:
         self.attempt = Attempt(ballot, leaving)
         self._say_again(self.attempt, now)
 
+    def _give_way(self, now: float) -> None:
+        """To an attempt with a higher ballot."""
+        self.attempt, self._wished_at = None, now
+        self._contended = max(self._contended, 1)
+
     def _go_on(self, attempt: Attempt, leaving: frozenset[Node], now: float) -> None:
         if self.promised > attempt.ballot:
-            self.attempt = None  # somebody else tries
+            self._give_way(now)
             return
         silent = {s for promise in attempt.promises.values() for s in promise.suspects if s not in attempt.promises}
         wanted = frozenset(leaving | silent - {self.com.node}) if attempt.decision is None else leaving
@@ -319,7 +330,7 @@ class Membership:
         elif isinstance(word, Refuse):
             self._round = max(self._round, word.promised.round)
             if self.attempt is not None and word.ballot == self.attempt.ballot:
-                self.attempt, self._wished_at = None, now
+                self._give_way(now)
         elif self.attempt is not None and word.ballot == self.attempt.ballot:
             if isinstance(word, Promise):
                 self.attempt.promises[word.source] = word
@@ -423,6 +434,8 @@ class Membership:
             if node not in decision.left:
                 kept = [*frames, *kept]
         self.later, self.frozen = [], {}
+        if self.promised.round <= 1:
+            self._contended = 0
         self.promised, self.accepted, self.attempt = NONE, None, None
         self._round, self._wished_at = 0, None
         self.last = decision

@@ -29,7 +29,7 @@ from framework.com.words import (
 )
 from framework.errors import BadMessage, BadRequest
 from framework.ids import Node
-from tests.com.council import FIVE, LATE, N1, N2, N3, N4, N5, Council, but, of
+from tests.com.council import FIVE, LATE, N1, N2, N3, N4, N5, Council, Word, but, of
 from tests.com.fingerprint import fingerprint
 from tests.tiers import examples
 
@@ -124,6 +124,27 @@ def test_who_was_refused_tries_later_with_a_higher_round() -> None:
     council.tick(N1, later=LATE)
     attempt = council.com[N1].member.attempt
     assert attempt is not None and attempt.ballot == Ballot(8, N1)
+
+
+@pytest.mark.parametrize("far", [1.5, 5.0])
+def test_two_that_want_different_views_do_not_overtake_each_other_for_ever(far: float) -> None:
+    """n1 evicts n2, and n4 leaves: each of the two would try at once. n3 is far away, so that an attempt takes longer
+    than they wait at first; and n2 and n1 take over what seems to be left half-way."""
+    council = Council((N1, N2, N3, N4))
+    council.step(N1, Evict(N2))
+    council.step(N4, Depart())
+    way: list[tuple[float, Word]] = []
+    ballots: set[Ballot] = set()
+    while council.com[N1].lives.view.members != (N1, N3) and council.now < 150.0:
+        council.tick(*[n for n in council.com if not council.out(n)], later=0.25)
+        ballots |= {w.word.ballot for w in council.said(Prepare)}
+        way += [(council.now + (far if N3 in (w.source, w.target) else 0.25), w) for w in council.bag]
+        council.bag, due = [], [w for at, w in way if at <= council.now]
+        way = [(at, w) for at, w in way if at > council.now]
+        for word in due:
+            if not council.out(word.target):
+                council.arrive(word)
+    assert council.com[N1].lives.view.members == (N1, N3), f"{len(ballots)} ballots by {council.now:g}"
 
 
 def test_an_earlier_accept_is_refused() -> None:
