@@ -4,7 +4,7 @@ A caller's context says what must be delivered before anything it sends from now
 only read are kept apart: they matter to later requests of their own instance and are forgotten with it (P1 §4).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from typing import TYPE_CHECKING
 
 from framework.com import receipt as receipts
@@ -47,6 +47,7 @@ class Call:
         "silent",
         "torn",
         "tran",
+        "unprepared",
         "waived",
     )
 
@@ -61,6 +62,7 @@ class Call:
         self.deadline: float | None = None
         self.received = False  # the receipt is over: what comes now is not received
         self.silent: set[ObjectName] = {object_of(d) for d in self.dests}  # objects that have not answered at all
+        self.unprepared: set[Replica] = set(self.dests)  # replicas that have not answered
         self.objects = len(self.silent)
         self.nested = False
         self.tran: Invocation | None = None  # a client's transaction that it is a part of
@@ -77,6 +79,12 @@ class Call:
         """A pcast takes one for each object."""
         return range(self.number, self.number + self.objects)
 
+    def is_open(self, stateless: Container[Replica] = ()) -> bool:
+        """Return whether its caller cannot end yet. A part of a transaction has to be prepared at each replica that has
+        a state: one that has not performed it may have it wait for a request that waits for the transaction
+        (protocol.md §7.4)."""
+        return bool(self.silent) or (self.tran is not None and any(r not in stateless for r in self.unprepared))
+
     @property
     def finished(self) -> bool:
         return len(self.got) == len(self.dests)
@@ -91,6 +99,7 @@ class Call:
             return False
         self.got[at] = response
         self.silent.discard(object_of(at))
+        self.unprepared.discard(at)
         return True
 
     def lose(self, left: Collection[Node]) -> bool:
@@ -103,12 +112,14 @@ class Call:
         dests += [d for d in self.waived if object_of(d) not in there]  # nobody else can answer
         self.dests = tuple(dests)
         self.waived = tuple([d for d in self.waived if d not in dests])
+        self.unprepared &= set(dests)
         self.silent &= {object_of(d) for d in dests}
         return True
 
     def waive(self, dests: Collection[Replica]) -> None:
         """These have no state yet. Nobody waits for them."""
         self.waived = tuple(dests)
+        self.unprepared.difference_update(dests)
         self.dests = tuple([d for d in self.dests if d not in dests])
 
     @property

@@ -220,7 +220,7 @@ class Calls:
         calls = sender.calls
         if not done or not calls or next(iter(calls)) >= done:  # they stand in the order of their numbers
             return
-        for number in [n for n, c in calls.items() if n < done and c.receipt is None and not (c.tran and c.silent)]:
+        for number in [n for n, c in calls.items() if n < done and c.receipt is None and not (c.tran and c.is_open())]:
             self._waiting.pop(calls.pop(number).group, None)
 
     def _expect(self, caller: Caller, event: Submit, call: Call) -> None:
@@ -487,6 +487,7 @@ class Calls:
             return
         if call.receipt is not None or call.received:
             call.silent.clear()
+            call.unprepared.clear()
         if call.receipt is not None:
             self._receive(caller, call, tuple(call.got.values()), False)
         elif isinstance(caller, Instance):

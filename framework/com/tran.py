@@ -115,18 +115,22 @@ class Trans:
     def try_end(self, host: Host, instance: Instance, event: Completed) -> None:
         name = instance.entry.tran
         if name is None and not host.order.roots:
-            if not any(c.silent for c in instance.calls.values()):
+            if not self._waits(instance):
                 host._end(instance, event)
             return
         outcome = self.outcomes.get(name or instance.invocation)
         if name is not None and (host.replica, name) in self.gates.late:
             outcome = None  # not yet, for this replica
-        if outcome is None and any(c.silent for c in instance.calls.values()):
+        if outcome is None and self._waits(instance):
             return
         if name is None:
             self._end_root(host, instance, event, outcome)
         else:
             self._end_part(host, instance, event, name, outcome)
+
+    def _waits(self, instance: Instance) -> bool:
+        """Return whether something that the instance called has not answered yet."""
+        return any(c.is_open(self.com.lives.pending) for c in instance.calls.values())
 
     def _end_root(self, host: Host, instance: Instance, event: Completed, outcome: Outcome | None) -> None:
         name = instance.invocation
@@ -247,7 +251,7 @@ class Trans:
         self.open[name] = event.deadline
 
     def decide(self, event: Decide, now: float) -> None:
-        """For a client. It commits when each object that it called has answered, as an instance does. Only where
+        """For a client. It commits when each replica that it called has answered, as an instance does. Only where
         it began is that known."""
         self.check_on()
         name = Invocation(event.client, (event.tran,))
@@ -276,7 +280,7 @@ class Trans:
     def _is_open(self, sender: Caller | None, name: Invocation) -> bool:
         """Has it to wait for answers, or for votes?"""
         calls = sender.calls.values() if sender is not None else ()
-        return name in self.votes.here or any(c.silent for c in calls if c.tran == name)
+        return name in self.votes.here or any(c.is_open(self.com.lives.pending) for c in calls if c.tran == name)
 
     def heard(self, sender: Caller | None, name: Invocation) -> None:
         """A call of a client's transaction has been answered, or its outcome is known."""

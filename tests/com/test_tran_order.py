@@ -1,7 +1,5 @@
 """Order inside of and around transactions (protocol.md §7): each rule in a conversation of few nodes."""
 
-import pytest
-
 from framework.com.events import Begin, Cancel, Collect, Decide
 from framework.com.receipt import CREC, DREC, SREC
 from framework.ids import Invocation
@@ -159,7 +157,8 @@ def test_the_transaction_of_a_client_is_a_sender_of_its_own() -> None:
 
 
 def test_the_session_follows_its_transaction_when_that_is_over() -> None:
-    """n2 has not performed X when the client goes on: what it sends next comes after X, though they are compatible."""
+    """What the client sends after its commit comes after what it called in its transaction, though they are
+    compatible: n2 has performed X by then, or else the commit waits for it."""
     s = stage("p/x p/p z/z")
     u, t = s.client("U", "n1"), begin(s, "n3")
     u.oneway("o.p", "P")
@@ -167,13 +166,13 @@ def test_the_session_follows_its_transaction_when_that_is_over() -> None:
     done(s, "P", "o@n1")
     done(s, "X", "o@n1")
     decide(t)
-    t.oneway("o.z", "Z")
-    assert s.delivered("o@n1") == ["P", "X", "Z"]
-    assert s.delivered("o@n2") == ["P"]
+    assert NAME not in s.com("n1").trans.outcomes, "n2 has not performed X"
     done(s, "P", "o@n2")
-    assert s.delivered("o@n2") == ["P", "X", "Z"]
-    for name in ("X", "Z"):
-        done(s, name, *[at for at in ("o@n1", "o@n2") if not s.instance(name, at).over])
+    done(s, "X", "o@n2")
+    assert s.com("n1").trans.outcomes[NAME].commit
+    t.oneway("o.z", "Z")
+    assert s.delivered("o@n1") == s.delivered("o@n2") == ["P", "X", "Z"]
+    done(s, "Z", "o@n1", "o@n2")
     assert s.finish().violations == []
 
 
@@ -188,8 +187,8 @@ def test_answers_of_a_transaction_can_be_collected_when_it_is_over() -> None:
     assert s.finish().violations == []
 
 
-def test_a_commit_waits_for_the_parts_that_it_names() -> None:
-    """Y is answered by n1 alone. At n2 it waits for P, and passes Q, which waits for X: so X stays there until then."""
+def test_a_commit_waits_until_each_replica_of_a_part_is_prepared() -> None:
+    """n1 has answered Y. n2 has not: there Y waits for P, and passes Q, which waits for X."""
     s = stage("x/q q/y p/y")
     u, v, t = s.client("U", "n3"), s.client("V", "n3"), begin(s, "n3")
     u.oneway("o.p", "P")
@@ -200,11 +199,11 @@ def test_a_commit_waits_for_the_parts_that_it_names() -> None:
     done(s, "P", "o@n1")
     done(s, "Y", "o@n1")
     decide(t)
-    assert s.delivered("o@n1") == ["P", "X", "Y", "Q"]
-    assert s.delivered("o@n2") == ["P", "X"], "the commit is late here"
+    assert s.delivered("o@n1") == ["P", "X", "Y"]
+    assert s.delivered("o@n2") == ["P", "X"]
     done(s, "P", "o@n2")
-    assert s.delivered("o@n2") == ["P", "X", "Y"]
     done(s, "Y", "o@n2")
+    assert s.delivered("o@n1") == ["P", "X", "Y", "Q"]
     assert s.delivered("o@n2") == ["P", "X", "Y", "Q"]
     done(s, "Q", "o@n1", "o@n2")
     assert s.finish().violations == []
@@ -270,10 +269,9 @@ def test_a_call_back_that_is_not_settled_is_named_also_where_it_runs() -> None:
     assert s.finish().violations == []
 
 
-@pytest.mark.xfail(strict=True, reason="open: a commit that waits for itself (docs/protocol.md, 7.4)")
 def test_a_commit_does_not_wait_for_itself() -> None:
-    """P reads at n2 alone and waits for X there. Y follows P there, and nowhere else: n1 answers it, and T commits.
-    At n2 X then stays until Y has been performed, Y waits for P, and P for X."""
+    """P reads at n2 alone and waits for X there. Y follows P there, and nowhere else: n1 answers it. If T committed
+    then, X would stay at n2 until Y has been performed, Y waits for P, and P for X."""
     s = stage("x/r")
     s.object("a", "n3", "m/m")
     s.client("C", "n3").sync("a.m", SREC, "root")
@@ -286,4 +284,58 @@ def test_a_commit_does_not_wait_for_itself() -> None:
     done(s, "Y", "o@n1")
     root.commit()
     wait(s)
-    assert s.delivered("o@n2") == ["X", "C/1.2", "Y"]
+    assert aborts(s) == ["C/1"]
+    assert s.delivered("o@n2") == ["X", "P", "Y"], "Y is cancelled"
+    done(s, "P", "o@n2")
+    assert s.finish().violations == []
+
+
+def follows_another(s: Stage, t: Client) -> None:
+    """X is held. P of U waits for it at n2, and T hears of P at a: so Y follows P at n2, and n1 answers Y."""
+    u = s.client("U", "n3")
+    part(t, "o.x", "X")
+    done(s, "X", "o@n1", "o@n2")
+    u.oneway("o.r@n2", "P")
+    u.sync("a.m", SREC, "M")
+    done(s, "M", "a@n3")
+    part(t, "a.m", "N", SREC)
+    done(s, "N", "a@n3")
+    part(t, "o.y", "Y", DREC)
+    done(s, "Y", "o@n1")
+
+
+def test_nor_does_it_wait_for_itself_behind_a_call_of_another() -> None:
+    s = stage("x/r")
+    s.object("a", "n3", "m/m")
+    t = begin(s, "n3")
+    follows_another(s, t)
+    assert s.delivered("o@n2") == ["X"]
+    decide(t)
+    wait(s)
+    assert aborts(s) == ["T/9"]
+    assert s.delivered("o@n2") == ["X", "P", "Y"], "Y is cancelled"
+    done(s, "P", "o@n2")
+    assert s.finish().violations == []
+
+
+def test_two_commits_do_not_wait_for_each_other() -> None:
+    """U holds Q at n2 alone, and Y of T waits for it there. V of U waits for X of T there. n1 answers both."""
+    s = stage("x/v q/y")
+    t, u = begin(s, "n3"), s.client("U", "n1")
+    s.do("n1", Begin("U", 9, 1000.0))
+    u.next = 10
+    part(t, "o.x", "X")
+    done(s, "X", "o@n1", "o@n2")
+    part(u, "o.q@n2", "Q", SREC)
+    done(s, "Q", "o@n2")
+    part(t, "o.y", "Y", DREC)
+    done(s, "Y", "o@n1")
+    decide(t)
+    part(u, "o.v", "V", DREC)
+    s.do("n1", Decide("U", 50, 9, True))
+    while not aborts(s):
+        s.tick(s.timing.delta)
+    assert aborts(s) == ["U/9"]
+    done(s, "Y", "o@n2")
+    assert s.com("n1").trans.outcomes[NAME].commit
+    assert s.finish().violations == []

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from framework.com.caller import Call
 from framework.com.epoch import Epoch
 from framework.com.handover import Handover
 from framework.com.member import Membership
@@ -59,6 +60,7 @@ EXPLORE_MUTANTS: dict[str, Mutant] = {
     "a client's answers are forgotten one too early": (Replies, "_acknowledge", _one_more),
     "the clock does not go with the state": (Handover, "take", _takes_no_clock),
     "the context does not go with the state": (Epoch, "inherit", _none),
+    "a commit may wait for itself": (Call, "is_open", lambda call, stateless=(): bool(call.silent)),
     "the state is taken while the view changes": (Handover, "may_take", _while_it_changes),
     "outcomes are forgotten early": (Outcomes, "__setitem__", _none),
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from framework.sim.program import SMALL
 from framework.sim.run import Level, Options, build, run
 from framework.sim.world import Faults, World
 from framework.trace.files import Trace, write
@@ -55,10 +56,12 @@ def test_another_seed_is_another_run() -> None:
 def test_the_seeds_have_faults_of_every_kind() -> None:
     """Guards the others: what is repeated above is not only fair weather."""
     seen = [build(seed, Options(faults="all")).faults for seed in range(30)]
+    small = Options({"transactions": True}, "all")
+    seen += [build(seed, small).faults for seed in range(SMALL, SMALL + 10)]
     assert not any(f.wipes for f in seen)
     seen.append(build(0, Options(faults="wiped")).faults)
     for kind in Faults.__struct_fields__:
-        assert any(getattr(f, kind) for f in seen), f"no {kind} in 30 seeds"
+        assert any(getattr(f, kind) for f in seen), f"no {kind} in 40 seeds"
     links = [build(seed).faults for seed in range(12)]
     for kind in ("loss", "duplication", "reorder", "cuts", "pauses", "slow"):
         assert any(getattr(f, kind) for f in links), f"no {kind} in 12 seeds"

@@ -27,6 +27,7 @@ WHERE: dict[str, tuple[str, str, int]] = {
     "a client's answers are forgotten one too early": ("moves", "dfs", 0),
     "the context does not go with the state": ("joining", "delay:2", 0),
     "the clock does not go with the state": ("joining-late", "delay:1", 0),
+    "a commit may wait for itself": ("behind", "delay:1", 0),
     "outcomes are forgotten early": ("veto", "pct:3", 60),
     "what is held stays when the transaction is aborted": ("veto", "pct:3", 60),
     "what a callee did that failed stays": ("torn", "pct:3", 60),

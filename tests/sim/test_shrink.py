@@ -13,7 +13,7 @@ from .tran_mutants import TRAN_MUTANTS
 
 #: A mutant, and a seed that shows it.
 SHOWN: list[tuple[str, int, Level]] = [
-    ("what is held stays when the transaction is aborted", 0, "links"),
+    ("what is held stays when the transaction is aborted", 1, "links"),
     ("what is held keeps nobody out", 0, "links"),
     ("one vote is enough", 1007, "links"),
     ("what is held stays when the transaction is aborted", 1000, "all"),
