@@ -33,7 +33,8 @@ SMALL_WORLDS = {
     "a part that joins held work passes its predecessors": 30_000_024,
     "a part passes those that wait at one replica": 30_000_027,
     "one-way calls leave before the commit": 30_000_031,
-    "a commit does not name its parts": 30_000_080,
+    "a commit leaves before all replicas are prepared": 50_000_053,
+    "a session does not follow its transaction": 30_000_471,
 }
 
 

@@ -31,7 +31,7 @@ def test_a_rule_of_transactions_that_is_switched_off_is_caught(name: str) -> Non
     pytest.fail(f"{name}: {len(seeds)} seeds without a violation")
 
 
-@pytest.mark.parametrize("name", ORDER_MUTANTS)
+@pytest.mark.parametrize("name", [name for name, (_, conversation) in ORDER_MUTANTS.items() if conversation])
 def test_a_rule_of_order_that_is_switched_off_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (owner, attribute, replacement), conversation = ORDER_MUTANTS[name]
     monkeypatch.setattr(owner, attribute, replacement)
