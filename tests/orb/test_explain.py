@@ -115,6 +115,7 @@ async def until_done(c, name, expected):
     pytest.fail(f"{name}: {[o.done for o in c.objects(name)]}")
 
 
+@pytest.mark.full  # it failed once in a run of all: see CHANGELOG, Known
 @pytest.mark.parametrize(("objects", "instances"), [(APART, 2), (REPLICATED, 4)])
 def test_all_who_give_up_at_the_same_time_are_told(play, monkeypatch, objects, instances):
     """The deadlock dissolves while they still ask. Nobody has looked for it before: the time-out is the last resort."""
